@@ -1,7 +1,7 @@
-//! Who may call what: the gate of each principal is opened as a gateway would open it, and asked.
+//! Finds out who may call what, by opening each principal's gate as a gateway would and asking it.
 //!
-//! Nothing here knows a rule. What may be used is what the gate lists and begins to call; the rule that decided is what
-//! the component says of it.
+//! This module knows no rules. A tool may be used if the gate lists it and begins to call it, and the component names
+//! the rule that decided.
 
 mod compare;
 
@@ -20,48 +20,48 @@ use crate::logic::types::naming::NamingStyle;
 use crate::logic::types::{Annotations, Tool, ToolRef};
 use crate::words::ErrorText;
 
-/// What servers offer, each with its id.
+/// The tools that servers offer, by server id.
 pub type ToolsByServer = Vec<(String, Arc<[Tool]>)>;
 
-/// Principals and tools, and what each may do with each.
+/// What each principal may do with each tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AccessMatrix {
     /// The principals, in the order of the configuration.
     pub principals: Vec<String>,
     /// The tools, in the order of their servers.
     pub tools: Vec<AccessTool>,
-    /// For each principal its right to each tool.
+    /// For each principal, its right to each tool.
     rights: Vec<Vec<AccessRight>>,
 }
 
-/// A tool, as the component takes it.
+/// A tool, as the component sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AccessTool {
-    /// Whose it is, and its name there.
+    /// The server and the tool.
     pub tool: ToolRef,
-    /// The name that it is shown with to whoever may use all.
+    /// The name of the tool for a principal that may use everything.
     pub name: String,
-    /// It counts as one that may delete or overwrite.
+    /// Whether the tool counts as one that may delete or overwrite.
     pub destructive: bool,
-    /// It counts as one that changes nothing.
+    /// Whether the tool counts as one that changes nothing.
     pub read_only: bool,
 }
 
-/// What one principal may do with one tool.
+/// The right of one principal to one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessRight {
-    /// The name that the principal is shown; none where the tool is not shown to it.
+    /// The name of the tool for this principal; `None` if the tool is not listed.
     pub name: Option<String>,
-    /// Whether it may.
+    /// Whether the principal may call the tool.
     pub verdict: Verdict,
     /// The rule that decided.
     pub rule: String,
-    /// All rules that were asked, in their order; the last one decided.
+    /// All rules that were checked, in order; the last one decided.
     pub trace: Vec<String>,
 }
 
-/// All who may use a gateway with this configuration, and what of it: those with tokens, and who comes without one over
-/// standard input and output or the local socket.
+/// Returns everybody who may use a gateway with this configuration, and what they may use: principals with tokens, and
+/// the local principal, which needs none on standard input and output and on the socket.
 pub fn principals(config: &Config) -> Vec<(String, GateView)> {
     let mut all = gate::views(config);
     if !all.iter().any(|(name, _)| name == gate::LOCAL) {
@@ -70,13 +70,14 @@ pub fn principals(config: &Config) -> Vec<(String, GateView)> {
     all
 }
 
-/// Who comes over HTTP without a token, with what it may use there: all, as long as nobody needs one.
+/// Returns the principal for HTTP requests without a token, which may use everything; `None` if the configuration has
+/// tokens.
 pub fn anonymous_principal(config: &Config) -> Option<(String, GateView)> {
     config.settings.gateway.tokens.is_empty().then(|| (ANYONE.to_owned(), GateView::default()))
 }
 
 impl AccessMatrix {
-    /// Asks the component for each of these principals and each tool of these offers.
+    /// Asks the component about each of these principals and each of these tools.
     pub fn find(
         logic: &mut Supervisor,
         config: &Config,
@@ -89,9 +90,9 @@ impl AccessMatrix {
         let mut rights = Vec::with_capacity(principals.len());
         for (_, view) in &principals {
             let mut settings = gate::settings(logic, config, view)?;
-            // What is asked is who may call, and not with what.
+            // Only the tool matters here, not the arguments.
             settings.check_arguments = false;
-            // A gate is offered the tools of the servers that it may use, and no others.
+            // A gateway offers a gate only the tools of the servers that it may use.
             let selected =
                 |id: &str| view.selection.as_ref().is_none_or(|these| these.iter().any(|server| server.id == id));
             let offers: ToolsByServer = all.iter().filter(|(id, _)| selected(id)).cloned().collect();
@@ -108,7 +109,7 @@ impl AccessMatrix {
                     logic.close_gate(gate)?;
                     rights?
                 }
-                // Whoever cannot be let in may use nothing.
+                // A principal whose gate cannot be opened may use nothing.
                 Err(GateError::Settings(why)) => tools.iter().map(|_| AccessRight::denied(&why)).collect(),
                 Err(error) => return Err(error),
             });
@@ -117,7 +118,7 @@ impl AccessMatrix {
         Ok(AccessMatrix { principals, tools, rights })
     }
 
-    /// Each principal with each tool, and what it may do with it.
+    /// Returns each principal with each tool, and its right.
     pub fn rows(&self) -> impl Iterator<Item = (&str, &AccessTool, &AccessRight)> {
         let each = self.principals.iter().zip(&self.rights);
         each.flat_map(|(name, rights)| self.tools.iter().zip(rights).map(move |(tool, right)| (&**name, tool, right)))
@@ -130,7 +131,7 @@ impl AccessRight {
     }
 }
 
-/// One principal's gate, which is asked.
+/// One principal's gate.
 struct PrincipalGate<'a> {
     logic: &'a mut Supervisor,
     gate: GateId,
@@ -139,7 +140,7 @@ struct PrincipalGate<'a> {
     annotations: HashMap<(&'a str, &'a str), Annotations>,
 }
 
-/// What a gate says to a call that is not made.
+/// The verdict on a call that is begun and then dropped.
 struct TrialOutcome {
     verdict: Verdict,
     trace: Vec<String>,
@@ -160,8 +161,8 @@ impl PrincipalGate<'_> {
             .collect()
     }
 
-    /// The gate's verdict, with the words of the rules where they agree with it; where something beside the rules of the
-    /// configuration decided, with the words of the call.
+    /// Returns the gate's verdict with the trace of the rules if they agree with it, else with the trace of the call,
+    /// because something beside the configured rules decided.
     fn right(&mut self, item: &AccessTool, listed: Option<&str>) -> Result<AccessRight, GateError> {
         let begun = match listed {
             Some(name) => Some(self.begin(name)?),
@@ -179,7 +180,7 @@ impl PrincipalGate<'_> {
         Ok(AccessRight { name: listed.map(str::to_owned), verdict, rule, trace })
     }
 
-    /// Begins a call by this name, and drops it.
+    /// Begins a call with this name and drops it.
     fn begin(&mut self, name: &str) -> Result<TrialOutcome, GateError> {
         let call = ToolCall { id: String::new(), name: name.to_owned(), arguments: "{}".to_owned() };
         let (execution, directive) = self.logic.begin(self.gate, call)?;
@@ -196,14 +197,14 @@ impl PrincipalGate<'_> {
     }
 }
 
-/// Whether a call that ended so was kept out, whatever it was called with.
+/// Reports whether a call with this code was refused regardless of its arguments.
 fn is_refusal(code: Code) -> bool {
     use Code::{Declined, InvalidName, NotAllowed, UnknownServer, UnknownTool};
     matches!(code, NotAllowed | UnknownTool | UnknownServer | InvalidName | Declined)
 }
 
-/// All tools of the offers that there are for the component, and what it takes them for: a gate without rules lists all of
-/// them, one that keeps destructive tools out lists the others.
+/// Lists all offered tools, and how the component classifies them: a gate without rules lists all, and a gate that
+/// denies destructive tools lists the others.
 fn list_tools(
     logic: &mut Supervisor,
     settings: &Settings,
@@ -233,7 +234,7 @@ fn list_tools(
     Ok(all.into_iter().map(item).collect())
 }
 
-/// Lets all pass; what is said of single tools stays.
+/// Removes all rules from a policy, except those for single tools.
 fn without_rules(policy: &mut Policy) {
     for server in &mut policy.servers {
         server.rules = Rules { allow: None, deny: Vec::new() };
@@ -254,7 +255,7 @@ fn open(logic: &mut Supervisor, settings: &Settings, offers: &ToolsByServer) -> 
     Ok(gate)
 }
 
-/// What servers say of their tools; where one lists a tool twice, the first counts.
+/// Returns the annotations of all tools; if a server lists a tool twice, the first one counts.
 fn annotations_by_tool(offers: &ToolsByServer) -> HashMap<(&str, &str), Annotations> {
     let mut said = HashMap::new();
     for (server, tools) in offers {
@@ -265,6 +266,6 @@ fn annotations_by_tool(offers: &ToolsByServer) -> HashMap<(&str, &str), Annotati
     said
 }
 
-/// No principal can have a name with blanks.
+/// A name that no principal can have, because it contains spaces.
 const ANYONE: &str = "anyone (HTTP without a token)";
 const SILENT: Annotations = Annotations { read_only: None, destructive: None, idempotent: None, open_world: None };

@@ -1,4 +1,4 @@
-//! `toolgate eval`: one JSON object a line in, one a line out, each decided by the logic.
+//! The command `toolgate eval`: reads one JSON object per line, lets the logic decide it, and writes one per line.
 
 mod gate_ops;
 mod line_reader;
@@ -32,7 +32,7 @@ pub const HELP: &str = r#"Each line is one JSON object with an "op", and gets on
   {"op":"lifecycle","events":[{"at_ms":0,"event":"wanted"},{"at_ms":40,"event":"connected"}]}
   {"op":"instructions","servers":{"a":{"instructions":"Be kind."}},"failed":{"b":"refused"}}"#;
 
-/// The longest line that is read.
+/// The maximum length of a line, in bytes.
 const MAX_LINE: usize = 64 << 20;
 
 /// Answers every line until the input ends.
@@ -45,7 +45,8 @@ pub fn run(logic: &mut impl Decide, input: impl Read, mut output: impl Write) ->
             EvalLine::NotUtf8 => EvalReply::error("the line is not UTF-8".to_owned()),
         };
         output.write_all(answer.as_bytes()).and_then(|()| output.write_all(b"\n")).map_err(EvalError::Output)?;
-        // Whoever waits for each answer gets it at once; whoever sends many lines is not slowed down.
+        // Flush only if no further line is buffered: interactive callers get each answer at once, and bulk input stays
+        // fast.
         if !reader.has_buffered_line() {
             output.flush().map_err(EvalError::Output)?;
         }
@@ -53,18 +54,18 @@ pub fn run(logic: &mut impl Decide, input: impl Read, mut output: impl Write) ->
     output.flush().map_err(EvalError::Output)
 }
 
-/// Why no more lines are answered.
+/// The reason why no more lines are answered.
 #[derive(Debug, thiserror::Error)]
 pub enum EvalError {
-    /// The lines cannot be read.
-    #[error("the lines cannot be read")]
+    /// The input cannot be read.
+    #[error("cannot read the input")]
     Input(#[source] std::io::Error),
-    /// The answers cannot be written.
-    #[error("the answers cannot be written")]
+    /// The output cannot be written.
+    #[error("cannot write the output")]
     Output(#[source] std::io::Error),
 }
 
-/// Answers one line, as one line.
+/// Answers one line with one line.
 pub fn answer(logic: &mut impl Decide, line: &str) -> String {
     match op_of(line).and_then(|op| ops::run(logic, &op, line)) {
         Ok(ok) => EvalReply::ok(&ok),

@@ -1,7 +1,8 @@
-//! toolgate for wasmtime hosts of one's own: tools for the plugins that they run, and transports for world `client`.
+//! Adds toolgate to your own wasmtime host: tools for the plugins that it runs, and transports for world `client`.
 //!
-//! It is used as `wasmtime_wasi` is: the data of a store has a [`ToolgateCtx`], which says what this store may reach, and
-//! [`add_to_linker`] gives components their imports. A store without a grant reaches nothing, and hears why.
+//! Use it like `wasmtime_wasi`: the data of a store has a [`ToolgateCtx`], which says what the store may reach, and
+//! [`add_to_linker`] gives components their imports. A store without a grant reaches nothing, and its calls fail with
+//! the reason.
 //!
 //! ```
 //! use std::{collections::HashMap, path::Path, sync::Arc};
@@ -37,7 +38,7 @@
 //! let client = extension::client(&engine, &cache)?;
 //! let mut linker = Linker::<State>::new(&engine);
 //! toolgate::add_to_linker(&mut linker)?;
-//! // What Rust's standard library drags in, and calls only to say why it panics.
+//! // Rust's standard library imports these only to report a panic.
 //! linker.define_unknown_imports_as_traps(&client)?;
 //! let client = ClientPre::new(linker.instantiate_pre(&client)?)?;
 //!
@@ -70,26 +71,26 @@ pub use context::ToolgateCtx;
 
 use crate::logic::{Cache, cache};
 
-/// The component of world `client`, as a file would hold it.
+/// The bytes of the component of world `client`.
 pub const CLIENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/client.wasm"));
 
 /// The SHA-256 of [`CLIENT`], in hexadecimal.
 pub const CLIENT_DIGEST: &str = env!("TOOLGATE_CLIENT_DIGEST");
 
-/// The data of a store that toolgate serves.
+/// Implement this for the data of your stores.
 pub trait ToolgateView: Send {
-    /// What this store may reach.
+    /// Returns what this store may reach.
     fn toolgate(&mut self) -> &mut ToolgateCtx;
 }
 
-/// Gives components the imports `toolgate:client/transport` and `toolgate:client/tools`. The engine must support the async
-/// functions of the component model, as it does unless told otherwise.
+/// Gives components the imports `toolgate:client/transport` and `toolgate:client/tools`. The engine must support async
+/// functions of the component model, as it does by default.
 pub fn add_to_linker<T: ToolgateView + 'static>(linker: &mut Linker<T>) -> Result<()> {
     bindings::toolgate::client::transport::add_to_linker::<T, Toolgate>(linker, T::toolgate)?;
     bindings::toolgate::client::tools::add_to_linker::<T, Toolgate>(linker, T::toolgate)
 }
 
-/// The component of world `client`, compiled for this engine or taken from the cache.
+/// Compiles the component of world `client` for this engine, or takes it from the cache.
 pub fn client(engine: &Engine, kept: &Cache) -> Result<Component> {
     let compile = || Component::from_binary(engine, CLIENT);
     match kept {
@@ -104,7 +105,7 @@ pub fn client(engine: &Engine, kept: &Cache) -> Result<Component> {
     }
 }
 
-/// How the generated code finds what a store may reach.
+/// Tells the generated code how to find the [`ToolgateCtx`] of a store.
 struct Toolgate;
 
 impl HasData for Toolgate {

@@ -1,8 +1,8 @@
-//! OAuth with servers on the network: who gives consent, where tokens are kept, and how requests get them.
+//! OAuth for servers on the network: how a person gives consent, where tokens are stored, and how requests get them.
 //!
-//! The protocol itself is that of `rmcp`. A registry makes an [`Account`] for each server on the network that is told in
-//! no other way who we are; its transport asks the account for each request. A person is needed once, to give consent:
-//! `toolgate auth login` brings them, or whoever embeds this crate does, with a [`Browse`] of their own in
+//! `rmcp` implements the protocol. A registry creates an [`Account`] for each server on the network that has no other
+//! authentication, and the transport asks the account for a token before each request. A person must give consent once,
+//! through `toolgate auth login`. If you embed this crate, set your own [`Browse`] in
 //! [`registry::Options`](crate::registry::Options):
 //!
 //! ```
@@ -19,7 +19,7 @@
 //!     fn browse<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, BrowseError>> {
 //!         Box::pin(async move {
 //!             println!("give your consent at {url}");
-//!             // The address that the person was sent back to, or its query.
+//!             // The URL that the person was redirected to, or its query.
 //!             Ok("?code=c&state=s".to_owned())
 //!         })
 //!     }
@@ -42,49 +42,49 @@ pub use store::TokenStore;
 use crate::failure::{Failure, RequestError};
 use crate::transport::BoxFuture;
 
-/// Brings a person to where consent is given, and back.
+/// Sends a person to the consent page, and waits for the redirect.
 pub trait Browse: Send + Sync + 'static {
-    /// Where the person is sent back to: the same for as long as this lives, since we are registered with it.
+    /// Returns the redirect URI; it must not change, because the client is registered with it.
     fn redirect_uri(&self) -> String;
 
-    /// Brings a person to this address, and waits, within a limit of its own, until they are sent back. Gives the
-    /// address that they were sent back to, or its query alone.
+    /// Sends a person to this URL and waits, within a limit of its own, for the redirect; returns the redirect's URL,
+    /// or its query alone.
     fn browse<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, BrowseError>>;
 }
 
-/// Why nobody came back.
+/// The reason why the person was not redirected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BrowseError {
     /// The person took too long.
-    #[error("nobody came back within {0:?}")]
+    #[error("nobody gave consent within {0:?}")]
     TimedOut(Duration),
-    /// There is no way to bring anybody there.
+    /// The person cannot be sent to the page.
     #[error("{0}")]
     Impossible(String),
 }
 
-/// Why there is no authorization.
+/// The reason why there is no authorization.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OAuthError {
-    /// The authorization server cannot be used now, which may pass.
+    /// The authorization server cannot be used now; a later attempt may work.
     #[error("the authorization server cannot be used: {0}")]
     Unreachable(String),
-    /// The authorization server, or the person, said no; or what it said cannot be trusted.
+    /// The authorization server or the person refused, or the answer cannot be trusted.
     #[error("{0}")]
     Refused(String),
-    /// It takes a person, and there is none here.
+    /// A person must give consent, and nobody can be asked here.
     #[error("a person must give consent")]
     NeedsPerson,
-    /// The person did not come back.
+    /// The person was not redirected.
     #[error(transparent)]
     Browse(#[from] BrowseError),
-    /// What the configuration says does not work.
+    /// The configuration does not work.
     #[error("{0}")]
     Settings(String),
 }
 
 impl OAuthError {
-    /// The same as a failure of whatever wanted to use the server; `hint` says what a person can do.
+    /// Converts the error to a failed request; `hint` says what the user can do.
     fn to_failed(&self, hint: &str) -> RequestError {
         RequestError::unsent(match self {
             OAuthError::Unreachable(_) => Failure::Connect(self.to_string()),

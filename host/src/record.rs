@@ -1,8 +1,8 @@
-//! Calls on record: all that each was decided on and what was decided, so that it can be replayed, explained and tried on
-//! other rules.
+//! Records each call with everything it was decided on, so that you can replay it, explain it and try it on other
+//! rules.
 //!
-//! A decision is a pure function of the component, the settings of the gate, what servers had offered, the call and its
-//! events. All of these are in a record, or by digest beside it.
+//! A decision is a pure function of the component, the gate's settings, the offered tools, the call and its events. A
+//! record holds all of these; large parts are stored once beside the records, under their digests.
 
 mod backtest;
 mod builder;

@@ -1,8 +1,7 @@
-//! A candidate in the shade: another component or configuration is asked what it would have decided on the calls of now,
-//! and has no way to act.
+//! Shadows live calls: a candidate component or configuration says what it would have decided, without any way to act.
 //!
-//! It runs beside the calls, on a thread of its own, on what they were when they are over: nothing waits for it. Under
-//! pressure calls are left out and counted; a candidate that breaks off again and again is switched off.
+//! It judges calls after they end, on a thread of its own, so no call waits for it. If it falls behind, calls are
+//! skipped and counted. If it keeps crashing, it is switched off.
 
 mod agreement_cache;
 mod report;
@@ -26,9 +25,9 @@ use crate::record::{Candidate, UnusableServer};
 use report::JudgedCall;
 use runner::CandidateRunner;
 
-/// A candidate that is asked beside the logic that decides.
+/// A candidate that judges the calls of a running gate.
 pub struct Shadow {
-    /// None where it never ran.
+    /// None if the candidate never ran.
     calls: Option<SyncSender<Arc<FinishedCall>>>,
     options: ShadowOptions,
     queued: Arc<AtomicUsize>,
@@ -36,14 +35,14 @@ pub struct Shadow {
     report: Arc<ShadowReport>,
 }
 
-/// How much of a candidate is asked, and how much may wait for it.
+/// Limits how many calls the candidate judges, and how many may wait.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ShadowOptions {
-    /// Which part of all calls it is asked about, from 0 to 1.
+    /// The share of calls that the candidate judges, from 0 to 1.
     pub sample: f64,
-    /// The most calls that wait to be looked at.
+    /// The maximum number of waiting calls.
     pub most_calls: usize,
-    /// The most memory that they take.
+    /// The maximum memory of waiting calls, in bytes.
     pub most_bytes: usize,
 }
 
@@ -53,26 +52,26 @@ impl Default for ShadowOptions {
     }
 }
 
-/// The limits that the component of a candidate is to be loaded with: enough for any honest call, and little enough that one
-/// that loops or hoards is soon found out.
+/// Returns the limits for the candidate's component: enough for any ordinary call, and low enough to stop one that
+/// loops or hoards memory soon.
 pub fn limits() -> InstanceLimits {
     InstanceLimits { fuel: Some(1_000_000_000), memory_bytes: 256 << 20 }
 }
 
-/// Why a candidate cannot be asked.
+/// The reason why a candidate cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum ShadowStartError {
-    /// No gate can be opened with its configuration.
+    /// No gate can be opened with the candidate's configuration.
     #[error(transparent)]
     Gate(#[from] GateError),
-    /// It gets no thread.
+    /// The thread cannot be started.
     #[error(transparent)]
     Thread(#[from] std::io::Error),
 }
 
 impl Shadow {
-    /// Asks this component about calls from now on, with a configuration that it decides by in place of the one in use. Its
-    /// thread ends with this.
+    /// Starts judging calls with this component, and with this configuration instead of the one in use; dropping the
+    /// shadow ends its thread.
     pub fn start(
         component: Component,
         config: Option<Config>,
@@ -81,7 +80,7 @@ impl Shadow {
         let candidate = Candidate { component: Some(component.clone()), config: config.map(Arc::new) };
         let (candidate, unusable) = candidate.checked(&logic::ComponentOptions::default())?;
         for UnusableServer { server, reason } in unusable {
-            warn!(server, "in the shade it cannot be used: {reason}");
+            warn!(server, "the shadow policy cannot use this server: {reason}");
         }
         let (sender, receiver) = sync_channel(options.most_calls);
         let report = Arc::new(ShadowReport::of(about(&component, candidate.config.as_deref())));
@@ -97,7 +96,7 @@ impl Shadow {
         Ok(Shadow { calls: Some(sender), options, queued, stopped: over, report })
     }
 
-    /// A candidate that cannot be asked, and why.
+    /// Creates the shadow of a candidate that cannot run, for this reason.
     pub fn off(about: &str, why: &str) -> Self {
         let report = ShadowReport::of(about.to_owned());
         report.switch_off(why);
@@ -110,7 +109,7 @@ impl Shadow {
         }
     }
 
-    /// How the candidate has done so far.
+    /// Returns the report on the candidate so far.
     pub fn report(&self) -> &Arc<ShadowReport> {
         &self.report
     }
@@ -126,7 +125,7 @@ impl Observe for Shadow {
         let Some(calls) = &self.calls else { return };
         let bytes = finished.bytes();
         let waiting = self.queued.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        // One that is very long would take an honest candidate to its limits.
+        // A very long call could take even a good candidate to its limits.
         let room = bytes <= LONGEST && waiting <= self.options.most_bytes;
         if !(room && calls.try_send(finished).is_ok()) {
             self.queued.fetch_sub(bytes, Ordering::Relaxed);
@@ -137,12 +136,12 @@ impl Observe for Shadow {
 
 impl Drop for Shadow {
     fn drop(&mut self) {
-        // What is still waiting is of no interest any more.
+        // The calls that still wait are not needed any more.
         self.stopped.store(true, Ordering::Relaxed);
     }
 }
 
-/// What runs on the candidate's thread.
+/// The state of the candidate's thread.
 struct ShadowWorker {
     runner: CandidateRunner,
     queued: Arc<AtomicUsize>,
@@ -155,7 +154,7 @@ impl ShadowWorker {
     fn run(mut self, calls: &Receiver<Arc<FinishedCall>>) {
         yield_to_others();
         while let Ok(first) = calls.recv() {
-            // Calls come in rows, and to be woken for each of them would cost more than to look at it.
+            // Calls come in bursts, and waking up for each of them would cost more than judging it.
             thread::sleep(GATHER);
             for call in std::iter::once(first).chain(calls.try_iter()) {
                 self.queued.fetch_sub(call.bytes(), Ordering::Relaxed);
@@ -182,18 +181,18 @@ impl ShadowWorker {
     fn note_crash(&mut self, called: &JudgedCall, broken: &ReplayError) {
         self.failures += 1;
         self.report.add_failed();
-        // Why it broke off may quote what it was given.
+        // The error itself may quote the call, so log only its kind.
         let why = broken.summary();
-        warn!(call = called.id, "the shadow broke off ({why}); the call was not touched");
+        warn!(call = called.id, "the shadow policy crashed ({why}); the call itself is not affected");
         if self.failures == MOST_FAILURES {
-            let text = format!("it broke off {MOST_FAILURES} times, the last time for this: {why}");
-            warn!("the shadow is switched off: {text}");
+            let text = format!("it crashed {MOST_FAILURES} times; the last time, {why}");
+            warn!("the shadow policy is switched off: {text}");
             self.report.switch_off(&text);
         }
     }
 }
 
-/// What is tried, in short.
+/// Describes the candidate in a few words.
 fn about(component: &Component, config: Option<&Config>) -> String {
     let digest = component.digest();
     let digest = digest.get(..12).unwrap_or(digest);
@@ -203,18 +202,18 @@ fn about(component: &Component, config: Option<&Config>) -> String {
     }
 }
 
-/// Calls have the right of way.
+/// Lowers the priority of this thread, so that calls come first.
 fn yield_to_others() {
-    // On Linux this is the priority of the thread alone.
+    // On Linux, this sets the priority of the thread and not of the process.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, NICE);
 }
 
-/// The longest call that is looked at, with its answer and its result.
+/// The largest call, with its answer and result, that is judged.
 const LONGEST: usize = 4 << 20;
-/// How long calls are gathered before they are looked at.
+/// How long the thread gathers calls before it judges them.
 const GATHER: Duration = Duration::from_millis(5);
-/// How often a candidate may break off.
+/// The number of crashes after which the candidate is switched off.
 const MOST_FAILURES: u32 = 5;
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;

@@ -1,7 +1,7 @@
-//! Calls as spans of a trace, where the feature `otel` is on; without it nothing is done and nothing is built in.
+//! Reports calls as OpenTelemetry spans, if the feature `otel` is on.
 //!
-//! A call continues the trace of its caller (`traceparent` in the caller's `_meta`), and each request to a server carries
-//! the span that made it. No span has arguments or results in it.
+//! A call continues the trace of its caller (`traceparent` in the caller's `_meta`), and each request to a server
+//! carries the context of its span. Spans never contain arguments or results.
 
 #[cfg(feature = "otel")]
 mod export;

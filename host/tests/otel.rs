@@ -1,4 +1,4 @@
-//! The binary with the feature `otel`, in front of a server and beside a small collector of spans.
+//! Tests the binary with the feature `otel`, with a server and a small collector of spans.
 
 use std::collections::BTreeMap;
 use std::fs;

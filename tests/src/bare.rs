@@ -1,11 +1,11 @@
-//! The bare wire: JSON-RPC with no client at all, which is the least that an exchange can cost.
+//! JSON-RPC without any client library: the lowest possible cost of an exchange.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
-/// A server on a pipe, asked and awaited by one thread that blocks.
+/// A server on a pipe, used by one blocking thread.
 pub struct Pipe {
     server: Child,
     input: ChildStdin,
@@ -15,7 +15,7 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// Starts a server and shakes hands.
+    /// Starts a server and does the handshake.
     pub fn open(program: &str, args: &[&str]) -> Self {
         let mut server = Command::new(program)
             .args(args)
@@ -37,7 +37,7 @@ impl Pipe {
         self.ask("tools/call", &format!(r#"{{"name":"{tool}","arguments":{arguments}}}"#));
     }
 
-    /// Calls a tool so many times, with so many calls under way: what there is room for goes out in one write.
+    /// Calls a tool `calls` times with up to `at_a_time` calls in flight; requests that fit go out in one write.
     pub fn call_side_by_side(&mut self, calls: usize, at_a_time: usize, tool: &str, arguments: &str) {
         let params = format!(r#"{{"name":"{tool}","arguments":{arguments}}}"#);
         let (mut sent, mut answered, mut messages) = (0, 0, String::new());
@@ -82,12 +82,12 @@ impl Drop for Pipe {
     }
 }
 
-/// A request.
+/// Builds a request.
 pub fn request(id: u64, method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
 }
 
-/// Whether it is the answer is seen near its beginning or its end; more is not read.
+/// Panics unless the message answers this id; looks only at its beginning and its end.
 pub fn check(message: &[u8], id: u64) {
     let wanted = format!("\"id\":{id}");
     let has = |part: &[u8]| part.windows(wanted.len()).any(|window| window == wanted.as_bytes());
@@ -98,15 +98,15 @@ pub fn check(message: &[u8], id: u64) {
     }
 }
 
-/// Ends a server at once.
+/// Kills a server.
 pub fn end(server: &mut Child) {
-    // It may have ended by itself.
+    // The server may have exited by itself.
     let _ = server.kill();
     let _ = server.wait();
 }
 
-/// The parameters of the handshake.
+/// The params of `initialize`.
 pub const INITIALIZE: &str =
     r#"{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bare","version":"1"}}"#;
-/// The end of the handshake.
+/// The notification that ends the handshake.
 pub const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;

@@ -1,4 +1,4 @@
-//! A host of world `client` with a transport of its own, for tests and benches.
+//! A host of world `client` with its own transport, for tests and benches.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +11,7 @@ use toolgate::transport::BoxFuture;
 use wasmtime::component::{Accessor, Component, HasData, Linker};
 use wasmtime::{Config, Engine, Store, StoreLimits, StoreLimitsBuilder};
 
-/// What the client wants of its transport.
+/// A request of the client to its transport.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wish {
     /// A request to a server.
@@ -29,10 +29,10 @@ pub enum Wish {
     Wait,
 }
 
-/// What a wish comes to; a wait and a new session have no text.
+/// The outcome of a wish; a wait and a new session have no text.
 pub type Answer = Result<String, Failed>;
 
-/// A transport: what becomes of each wish.
+/// A transport: a function that answers each wish.
 pub type Wishes = Arc<dyn Fn(Wish) -> BoxFuture<'static, Answer> + Send + Sync>;
 
 /// The data of a store.
@@ -41,7 +41,7 @@ pub struct State {
     limits: StoreLimits,
 }
 
-/// An engine, and the component that was compiled and linked for it.
+/// An engine, with the component compiled and linked for it.
 pub struct House {
     engine: Engine,
     component: Component,
@@ -50,7 +50,7 @@ pub struct House {
 }
 
 impl House {
-    /// A host whose stores have so much fuel, if it is counted.
+    /// Creates a host whose stores have this much fuel, if fuel is counted.
     pub fn new(fuel: Option<u64>) -> Self {
         let engine = Engine::new(Config::new().consume_fuel(fuel.is_some())).expect("the engine can be had");
         let component = compiled(&engine);
@@ -61,17 +61,17 @@ impl House {
         House { engine, component, client, fuel }
     }
 
-    /// The component, as it was compiled.
+    /// Returns the compiled component.
     pub fn component(&self) -> &Component {
         &self.component
     }
 
-    /// The engine.
+    /// Returns the engine.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// A store, and an instance in it.
+    /// Creates a store, and an instance in it.
     pub async fn open(&self, wishes: Wishes) -> (Store<State>, Client) {
         let limits = StoreLimitsBuilder::new().memory_size(256 << 20).build();
         let mut store = Store::new(&self.engine, State { wishes, limits });
@@ -84,24 +84,24 @@ impl House {
     }
 }
 
-/// A host that counts no fuel, made once.
+/// Returns a shared host that does not count fuel.
 pub fn house() -> &'static House {
     static HOUSE: OnceLock<House> = OnceLock::new();
     HOUSE.get_or_init(|| House::new(None))
 }
 
-/// The component of world `client`, compiled once for all tests of a machine.
+/// Returns the component of world `client`, which is compiled once for all tests on a machine.
 pub fn compiled(engine: &Engine) -> Component {
     let folder = std::env::temp_dir().join(format!("toolgate-tests-client-{}", env!("CARGO_PKG_VERSION")));
     extension::client(engine, &Cache::Dir(folder)).expect("the component compiles")
 }
 
-/// A call.
+/// Builds a call.
 pub fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
     ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() }
 }
 
-/// How the generated code finds the transport.
+/// Tells the generated code how to find the transport.
 pub struct Lines;
 
 impl HasData for Lines {

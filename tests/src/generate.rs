@@ -1,4 +1,4 @@
-//! Questions for `eval`, made up from a seed: every operation, every stage, every state and every ending.
+//! Random requests for `eval`, made from a seed: every operation, every stage, every state and every ending.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn key(rng: &mut Rng) -> String {
     (*rng.pick(&KEYS)).to_owned()
 }
 
-/// Text that a person could write, with anything in it.
+/// Returns text that a person could write, with anything in it.
 fn prose(rng: &mut Rng) -> String {
     let pieces = [
         "get all pods",
@@ -110,7 +110,7 @@ fn object_schema(rng: &mut Rng, depth: usize) -> Value {
     })
 }
 
-/// Arguments that are likely to be read in the given stage.
+/// Returns arguments that are likely to be read in the given stage.
 fn arguments_text(rng: &mut Rng, stage: usize) -> String {
     let pairs = |rng: &mut Rng| {
         let separator = *rng.pick(&[", ", "\n", ",", ",\n"]);
@@ -142,7 +142,7 @@ fn arguments_text(rng: &mut Rng, stage: usize) -> String {
     }
 }
 
-/// A question on arguments.
+/// Returns a request about arguments.
 pub fn arguments(rng: &mut Rng) -> Value {
     let stage = rng.below(7);
     let text = arguments_text(rng, stage);
@@ -173,7 +173,7 @@ fn failure(rng: &mut Rng) -> Value {
     }
 }
 
-/// A question on recovery.
+/// Returns a request about recovery.
 pub fn classify(rng: &mut Rng) -> Value {
     let failure = match rng.one_in(3) {
         true => json!({"kind": "http", "status": rng.pick(&[401, 403, 429]), "challenge": rng.one_in(2)}),
@@ -185,7 +185,7 @@ pub fn classify(rng: &mut Rng) -> Value {
     })
 }
 
-/// The states of a lifecycle, and events that lead there from the start.
+/// The states of a lifecycle, with events that lead to each from the start.
 pub const PATHS: [(&str, &[&str]); 8] = [
     ("dormant", &[]),
     ("disabled", &["disabled"]),
@@ -213,7 +213,7 @@ pub const EVENTS: [&str; 12] = [
     "tick",
 ];
 
-/// A question on a lifecycle: to a state, then through one event, then anywhere.
+/// Returns a request about a lifecycle: events to a state, then one event, then any events.
 pub fn lifecycle(rng: &mut Rng, path: &[&str], event: &str) -> Value {
     let mut now = 0;
     let mut timed = |rng: &mut Rng, event: &str, jumps: &[u64]| {
@@ -225,7 +225,7 @@ pub fn lifecycle(rng: &mut Rng, path: &[&str], event: &str) -> Value {
         };
         json!({"at_ms": now, "event": shape})
     };
-    // On the way to the state little time passes; after that anything may happen.
+    // Little time passes on the way to the state; after that, anything may happen.
     let mut events: Vec<Value> = path.iter().map(|event| timed(rng, event, &[0, 1])).collect();
     let jumps = [0, 1, 999, 1000, 15_000, 60_000, 300_000];
     events.push(timed(rng, event, &jumps));
@@ -280,7 +280,7 @@ fn name(rng: &mut Rng) -> String {
     }
 }
 
-/// A question on routing, with every kind of rule.
+/// Returns a request about routing, with every kind of rule.
 pub fn resolve(rng: &mut Rng) -> Value {
     let stage = rng.below(7);
     let mut question = json!({
@@ -313,17 +313,17 @@ fn answer(rng: &mut Rng) -> Value {
     answer
 }
 
-/// What became of a text that is too long, whether or not there is one.
+/// Returns what happens to a text that is too long, whether or not there is one.
 fn condensed(rng: &mut Rng) -> Value {
     let kept = rng.one_in(2).then_some("/tmp/kept.txt");
     let summary = rng.one_in(2).then(|| prose(rng) + &mask_text(rng));
     json!({"condensed": {"kept": kept, "summary": summary}})
 }
 
-/// Endings that a call is led to on purpose, with the events that lead there.
+/// The number of endings that a call can be led to on purpose.
 pub const ENDINGS: usize = 21;
 
-/// A question on a whole call; `ending` chooses where it is led.
+/// Returns a request for a whole call; `ending` chooses where its events lead.
 pub fn execute(rng: &mut Rng, ending: usize) -> Value {
     let failed = |kind: &str, phase: &str| json!([{"failed": {"kind": kind, "phase": phase}}]);
     let mut question = json!({
@@ -342,7 +342,7 @@ pub fn execute(rng: &mut Rng, ending: usize) -> Value {
         },
         "call": {"name": "a__set", "arguments": {"v": rng.below(10)}},
     });
-    // Compiling masks takes longer than all the rest.
+    // Compiling masks takes longer than everything else, so do it rarely.
     if rng.one_in(16) {
         question["settings"]["masking"] = json!({"groups": rng.some(&["basic", "security", "kubernetes"])});
     }
@@ -410,7 +410,7 @@ pub fn execute(rng: &mut Rng, ending: usize) -> Value {
             return raw_events(question, &format!(r#"[{{"answered":{{"content":[],"deep":{deep}}}}}]"#));
         }
         19 => {
-            // A mask that eats the signs of JSON itself: what is left could not be trusted.
+            // A mask that replaces the syntax of JSON itself, so that the rest cannot be trusted.
             question["settings"]["masking"] = json!({"custom": [{"pattern": "[\\[\\]{}\":,]+", "replacement": "\""}]});
             json!([{"answered": answer(rng)}])
         }
@@ -423,13 +423,13 @@ pub fn execute(rng: &mut Rng, ending: usize) -> Value {
     question
 }
 
-/// serde_json's own tree has a depth limit, so very deep events are put in as text.
+/// Inserts very deep events as text, because serde_json limits the depth of its values.
 fn raw_events(mut question: Value, events: &str) -> Value {
     question["events"] = json!("EVENTS");
     Value::String(question.to_string().replace("\"EVENTS\"", events))
 }
 
-/// A question on a call through any events.
+/// Returns a request for a call with random events.
 pub fn wander(rng: &mut Rng) -> Value {
     let ending = rng.below(ENDINGS - 3);
     let mut question = execute(rng, ending);
@@ -471,13 +471,13 @@ fn mask_text(rng: &mut Rng) -> String {
     (0..1 + rng.below(3)).map(|_| *rng.pick(&pieces)).collect::<Vec<_>>().join("\n")
 }
 
-/// A question on masks.
+/// Returns a request about masks.
 pub fn mask(rng: &mut Rng) -> Value {
     let groups = ["basic", "secrets", "security", "kubernetes", "cloud", "all"];
     json!({"op": "mask", "groups": rng.some(&groups), "text": mask_text(rng) + &prose(rng)})
 }
 
-/// A question on one of the smaller operations.
+/// Returns a request for one of the smaller operations.
 pub fn small(rng: &mut Rng) -> Value {
     match rng.below(8) {
         0 => json!({"op": "normalize", "name": name(rng)}),
@@ -501,7 +501,7 @@ pub fn small(rng: &mut Rng) -> Value {
     }
 }
 
-/// The question as a line.
+/// Formats the request as a line.
 pub fn line(question: &Value) -> String {
     match question {
         Value::String(line) => line.clone(),

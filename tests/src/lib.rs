@@ -1,4 +1,4 @@
-//! What the tests and benches share.
+//! Code that the tests and benches share.
 
 pub mod bare;
 pub mod client;
@@ -13,14 +13,14 @@ use std::sync::OnceLock;
 
 use toolgate::logic::{Cache, Component, ComponentOptions, Supervisor};
 
-/// The built-in component, compiled once for all tests of a machine.
+/// Returns the built-in component, which is compiled once for all tests on a machine.
 pub fn component() -> Component {
     let folder = std::env::temp_dir().join(format!("toolgate-tests-{}", env!("CARGO_PKG_VERSION")));
     let options = ComponentOptions { cache: Cache::Dir(folder), ..ComponentOptions::default() };
     Component::embedded(&options).expect("the built-in component loads")
 }
 
-/// The file of a component that misbehaves on demand, built in a folder for it.
+/// Builds a component that misbehaves on demand, and returns its file.
 pub fn faulty(folder: &str) -> PathBuf {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
     FILE.get_or_init(|| {
@@ -38,7 +38,7 @@ pub fn faulty(folder: &str) -> PathBuf {
     .clone()
 }
 
-/// The built-in component, running.
+/// Starts a supervisor of the built-in component.
 pub fn supervisor() -> Supervisor {
     Supervisor::new(component()).expect("the built-in component starts")
 }

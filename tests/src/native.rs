@@ -1,4 +1,4 @@
-//! The logic without its sandbox: the guest's plain code behind the same questions that the component answers.
+//! The logic without its sandbox: the guest's code as a native implementation of [`Decide`].
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use toolgate_guest::schema::Document;
 
 use convert::Convert;
 
-/// The component's own map of types, compiled against the host's side of the boundary.
+/// The component's own type conversions, compiled against the host's types.
 #[path = "../../guest/src/export/convert.rs"]
 mod convert;
 
-/// The host's generated types under the names that the map expects.
+/// The host's generated types under the names that the conversions expect.
 mod wit {
     pub use toolgate::logic::types::{
         arguments, catalog, content, execution, filtering, lifecycle, masking, naming, recovery,
@@ -28,7 +28,7 @@ mod wit {
     }
 }
 
-/// The guest's code, native.
+/// The guest's code, compiled natively.
 #[derive(Debug, Default)]
 pub struct Native {
     gates: BTreeMap<GateId, logic::execution::Gate>,

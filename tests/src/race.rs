@@ -1,8 +1,8 @@
-//! Times of contenders that run in turns, so that a busy machine slows all of them down alike.
+//! Measures contenders in turns, so that a busy machine slows down all of them alike.
 
 use std::time::{Duration, Instant};
 
-/// The median time of one run of each contender, taken in so many rounds of so many runs; one more round warms up.
+/// Returns the median time of one run of each contender, over `rounds` rounds of `runs` runs, after a warm-up round.
 pub fn race<const N: usize>(rounds: usize, runs: u32, mut contenders: [&mut dyn FnMut(); N]) -> [Duration; N] {
     let mut times: [Vec<Duration>; N] = std::array::from_fn(|_| Vec::new());
     for round in 0..=rounds {
@@ -25,13 +25,13 @@ pub fn base(what: &str, time: Duration) {
     println!("{what:<58} {time:>10.2?}");
 }
 
-/// Prints a time beside another, for those who want to know.
+/// Prints a time and its ratio to another one, without a limit.
 pub fn compare(what: &str, time: Duration, than: Duration) {
     let ratio = ratio(time, than);
     println!("{what:<58} {time:>10.2?}  {ratio:>5.2} ×");
 }
 
-/// Prints a time and whether it keeps to the limit that the design sets.
+/// Prints a time, and whether its ratio to another one is within the limit.
 pub fn report(what: &str, time: Duration, than: Duration, limit: f64) {
     let ratio = ratio(time, than);
     let verdict = if ratio <= limit { "ok" } else { "TOO SLOW" };

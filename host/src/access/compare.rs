@@ -1,4 +1,4 @@
-//! What one configuration grants and takes away where another was before.
+//! Compares the access that two configurations grant.
 
 use std::collections::HashMap;
 
@@ -7,30 +7,30 @@ use crate::config::model::Config;
 use crate::logic::types::ToolRef;
 use crate::logic::types::filtering::Verdict;
 
-/// A right that is not as before.
+/// A right that differs between two configurations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AccessChange {
-    /// Whose right it is.
+    /// The principal.
     pub principal: String,
-    /// To which tool.
+    /// The tool.
     pub tool: AccessTool,
-    /// How it was.
+    /// The right before.
     pub before: AccessRight,
-    /// How it is.
+    /// The right after.
     pub after: AccessRight,
 }
 
-/// Which way a right has changed.
+/// The direction in which a right changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeDirection {
     /// The principal may do more than before.
     Granted,
-    /// It may do less.
+    /// The principal may do less than before.
     Taken,
 }
 
 impl AccessChange {
-    /// Which way it went; who needed no approval and now does may do less.
+    /// Returns the direction of the change; a call that now needs approval counts as taken.
     pub fn direction(&self) -> ChangeDirection {
         match rank(self.after.verdict) > rank(self.before.verdict) {
             true => ChangeDirection::Granted,
@@ -40,7 +40,7 @@ impl AccessChange {
 }
 
 impl ChangeDirection {
-    /// Its name.
+    /// Returns the name of the direction.
     pub fn name(self) -> &'static str {
         match self {
             ChangeDirection::Granted => "granted",
@@ -49,7 +49,7 @@ impl ChangeDirection {
     }
 }
 
-/// The rights that are not as before. Where one of them does not know a principal or a tool, it grants nothing there.
+/// Returns the rights that changed; a principal or tool that one side does not know has no rights there.
 pub fn changes(before: &AccessMatrix, after: &AccessMatrix) -> Vec<AccessChange> {
     let (old, new) = (RightsIndex::new(before), RightsIndex::new(after));
     let mut found = Vec::new();
@@ -67,21 +67,21 @@ pub fn changes(before: &AccessMatrix, after: &AccessMatrix) -> Vec<AccessChange>
     found
 }
 
-/// Who may now switch servers on and off and try their tools, or may no longer, as if that were a tool of no server.
+/// Returns who becomes an admin or stops being one, as rights to a tool named `(admin)` of no server.
 pub fn admin_changes(before: &Config, after: &Config) -> Vec<AccessChange> {
     let (old, new) = (admins(before), admins(after));
     let named = old.iter().chain(new.iter().filter(|(name, _)| !old.iter().any(|(known, _)| known == name)));
     let is = |admins: &[(&str, bool)], principal: &str| admins.iter().any(|(name, admin)| *name == principal && *admin);
     let right = |is_admin| match is_admin {
         true => AccessRight { verdict: Verdict::Allow, ..AccessRight::denied("admin") },
-        false => AccessRight::denied("no admin"),
+        false => AccessRight::denied("not an admin"),
     };
     let pairs = named.map(|(name, _)| (*name, is(&old, name), is(&new, name)));
     let changed = pairs.filter(|(_, then, now)| then != now);
     changed.map(|(name, then, now)| change(name, &admin_tool(), right(then), right(now))).collect()
 }
 
-/// All who have a token, and whether they are admins. Who comes over HTTP without one is none.
+/// Returns every principal with a token, and whether it is an admin; HTTP requests without a token never are.
 fn admins(config: &Config) -> Vec<(&str, bool)> {
     config.settings.gateway.tokens.iter().map(|token| (token.principal.as_str(), token.admin)).collect()
 }
@@ -103,7 +103,7 @@ fn rank(verdict: Verdict) -> u8 {
     }
 }
 
-/// Rights by whose and to what they are.
+/// The rights of a matrix, by principal and tool.
 struct RightsIndex<'a> {
     access: &'a AccessMatrix,
     rights: HashMap<(&'a str, &'a str, &'a str), &'a AccessRight>,

@@ -10,7 +10,7 @@ use crate::logic::types::{execution, filtering};
 use crate::plan::{CallPlan, plan};
 use crate::words::{ErrorText, NamedCase};
 
-/// The fields of both operations; `events` belongs to `execute` alone.
+/// The fields of both operations; only `execute` takes `events`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub struct GateOp {
@@ -28,7 +28,7 @@ pub struct GateOp {
     events: Option<Vec<EvalEvent>>,
 }
 
-/// Settings of a gate beyond its rules.
+/// The settings of a gate beside its rules.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "settings: an object")]
 struct EvalSettings {
@@ -44,7 +44,7 @@ struct EvalSettings {
 }
 
 impl GateOp {
-    /// The settings of the gate.
+    /// Returns the settings of the gate.
     fn settings(&mut self, logic: &mut impl Decide) -> Result<execution::Settings, String> {
         let ids: Vec<String> = self.servers.0.iter().map(|(id, _)| id.clone()).collect();
         let default = logic.default_settings(&ids).map_err(logic_error_text)?;
@@ -71,7 +71,7 @@ impl GateOp {
         })
     }
 
-    /// Opens a gate with all servers' tools offered, uses it, and closes it.
+    /// Opens a gate with the tools of all servers, uses it, and closes it.
     fn with_gate<L: Decide, T>(
         mut self,
         logic: &mut L,
@@ -87,7 +87,7 @@ impl GateOp {
     fn offer(&self, logic: &mut impl Decide, gate: GateId) -> Result<(), String> {
         for (id, server) in &self.servers.0 {
             for note in logic.offer(gate, id, &server.tools()).map_err(logic_error_text)? {
-                // All tools are known here, so a grant that names two of them is a mistake to be told.
+                // All tools are known here, so a grant that matches two of them is an error.
                 if let execution::OfferNote::AmbiguousGrant(grant) = note {
                     return Err(grant.error_text());
                 }

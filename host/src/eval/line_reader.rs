@@ -1,17 +1,17 @@
-//! Lines of a bounded length: a longer one is passed over, and the next one is read.
+//! Reads lines of a bounded length; a longer line is skipped, and reading continues with the next one.
 
 use std::io::{BufRead, BufReader, Read};
 
 use memchr::memchr;
 
-/// A reader of lines.
+/// Reads lines of a bounded length.
 pub struct EvalLineReader<R> {
     input: BufReader<R>,
     limit: usize,
     buffer: Vec<u8>,
 }
 
-/// One line, or why it is none.
+/// A line, or what is wrong with it.
 #[derive(Debug, PartialEq)]
 pub enum EvalLine<'a> {
     Text(&'a str),
@@ -20,12 +20,12 @@ pub enum EvalLine<'a> {
 }
 
 impl<R: Read> EvalLineReader<R> {
-    /// Lines of at most `limit` bytes.
+    /// Creates a reader for lines of at most `limit` bytes.
     pub fn new(input: R, limit: usize) -> Self {
         EvalLineReader { input: BufReader::with_capacity(64 << 10, input), limit, buffer: Vec::new() }
     }
 
-    /// The next line, without its end.
+    /// Returns the next line without its line break.
     pub fn next(&mut self) -> std::io::Result<Option<EvalLine<'_>>> {
         self.buffer.clear();
         let (mut length, mut ended) = (0, false);
@@ -48,14 +48,14 @@ impl<R: Read> EvalLineReader<R> {
             self.input.consume(taken);
         }
         if length > self.limit {
-            // What was kept of it is large, and the next line may be small.
+            // Free the memory of the long line; the next one may be short.
             self.buffer = Vec::new();
             return Ok(Some(EvalLine::TooLong));
         }
         Ok(Some(std::str::from_utf8(&self.buffer).map_or(EvalLine::NotUtf8, EvalLine::Text)))
     }
 
-    /// Whether a whole line is already in memory, so that reading it will not block.
+    /// Reports whether a whole line is already buffered, so that reading it will not block.
     pub fn has_buffered_line(&self) -> bool {
         memchr(b'\n', self.input.buffer()).is_some()
     }

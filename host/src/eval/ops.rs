@@ -1,4 +1,4 @@
-//! The operations of `eval` on single functions of the logic.
+//! The operations of `eval` that call a single function of the logic.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ use crate::failure::format_chain;
 use crate::logic::types::{Tool, ToolRef, arguments, catalog, filtering, lifecycle, naming, recovery};
 use crate::words::{ErrorText, NamedCase};
 
-/// The operations that there are.
+/// The names of all operations.
 pub const NAMES: [&str; 14] = [
     "normalize",
     "split",
@@ -29,7 +29,7 @@ pub const NAMES: [&str; 14] = [
     "instructions",
 ];
 
-/// Why there is no answer, in words.
+/// The result of an operation as JSON, or an error text.
 pub type OpResult = Result<Box<RawValue>, String>;
 
 /// Runs the operation on the fields of its line.
@@ -53,17 +53,17 @@ pub fn run(logic: &mut impl Decide, op: &str, line: &str) -> OpResult {
     }
 }
 
-/// An answer as JSON.
+/// Formats a result as JSON.
 pub fn json_result<T: Serialize>(value: &T) -> OpResult {
     raw(to_json(value))
 }
 
-/// A failure of the logic itself, in words.
+/// Formats a failure of the logic itself.
 pub fn logic_error_text(error: impl std::error::Error) -> String {
     format_chain(&error)
 }
 
-/// The word `op`, which every operation has and which has been read already.
+/// The field `op`, which every operation has and which has already been read.
 type IgnoredOp = serde::de::IgnoredAny;
 
 #[derive(Deserialize)]
@@ -224,7 +224,7 @@ fn too_long() -> String {
 }
 
 fn truncate(logic: &mut impl Decide, op: TruncateOp) -> OpResult {
-    // No limit is zero to the logic; people also write a negative number.
+    // The logic takes 0 for no limit; people also write a negative number.
     let max_bytes = u64::try_from(op.max_bytes).unwrap_or(0);
     json_result(&logic.truncate(&op.text, max_bytes, &op.why).map_err(logic_error_text)?)
 }
@@ -390,7 +390,7 @@ fn instructions(logic: &mut impl Decide, op: InstructionsOp) -> OpResult {
         catalog::Offered { server: server.clone(), tools: notes.tools.0.iter().map(tool).collect() }
     };
     let offers: Vec<catalog::Offered> = op.servers.0.iter().map(offer).collect();
-    // The names are those that the model would see.
+    // Use the names that the model would see.
     let exposed = logic.expose(&offers, &naming::NamingStyle::DoubleUnderscore).map_err(logic_error_text)?;
     let name_of = |server: &str, tool: &str| {
         let same = |exposed: &&catalog::ExposedTool| exposed.tool.server == server && exposed.tool.tool == tool;

@@ -1,4 +1,4 @@
-//! The JSON shapes of `eval`, and the typed values that they stand for.
+//! The JSON forms of `eval`, and the typed values that they stand for.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrderedMap<T> {
                 let mut members: Vec<(String, T)> = Vec::new();
                 while let Some((key, value)) = map.next_entry::<String, T>()? {
                     if members.iter().any(|(known, _)| *known == key) {
-                        return Err(A::Error::custom(format!("{key:?} stands twice")));
+                        return Err(A::Error::custom(format!("duplicate key {key:?}")));
                     }
                     members.push((key, value));
                 }
@@ -45,7 +45,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrderedMap<T> {
     }
 }
 
-/// Reads a word, or an object; serde's own `untagged` would lose the digits of raw JSON.
+/// Deserializes a word or an object; serde's own `untagged` would lose the digits of raw JSON.
 macro_rules! word_or_object {
     ($type:ident, $expected:literal, $word:expr, $object:expr) => {
         impl<'de> Deserialize<'de> for $type {
@@ -73,7 +73,7 @@ macro_rules! word_or_object {
 pub type EvalServers = OrderedMap<EvalServer>;
 
 impl EvalServers {
-    /// Gives a tool another schema.
+    /// Replaces the schema of a tool.
     pub fn set_schema(&mut self, server: &str, tool: &str, schema: String) -> Result<(), String> {
         let schema = raw(schema.trim().to_owned())?;
         let server = self.0.iter_mut().find(|(id, _)| id == server).map(|(_, server)| server);
@@ -83,36 +83,36 @@ impl EvalServers {
     }
 }
 
-/// One server.
+/// A server with its tools and rules.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a server: an object with tools and rules")]
 pub struct EvalServer {
-    /// Its tools, which count as offered.
+    /// The tools that the server offers.
     #[serde(default)]
     pub tools: Vec<EvalTool>,
-    /// Names and globs that are let through.
+    /// The names and globs that are allowed.
     pub allow: Option<Vec<String>>,
-    /// Names and globs that are kept out.
+    /// The names and globs that are denied.
     #[serde(default)]
     pub deny: Vec<String>,
-    /// Names and globs that a person must approve.
+    /// The names and globs that a person must approve.
     #[serde(default)]
     pub ask: Vec<String>,
-    /// Capabilities needed for every tool.
+    /// The capabilities that every tool requires.
     #[serde(default)]
     pub requires: Vec<String>,
-    /// Overrides of annotations, by tool.
+    /// The annotations that replace those of the server, by tool.
     #[serde(default)]
     pub annotations: OrderedMap<EvalAnnotations>,
 }
 
 impl EvalServer {
-    /// What the server would offer.
+    /// Returns the tools that the server offers.
     pub fn tools(&self) -> Vec<Tool> {
         self.tools.iter().map(|tool| tool.tool.clone()).collect()
     }
 
-    /// What the configuration says of the server.
+    /// Returns the rules of the server.
     pub fn rules(&self, id: &str) -> filtering::ServerRules {
         let mut tools: Vec<filtering::ToolRules> = Vec::new();
         let rules_of = |name: &str| filtering::ToolRules {
@@ -180,7 +180,7 @@ fn tool(name: String) -> Tool {
     Tool { name, description: None, input_schema: None, annotations }
 }
 
-/// Annotations under our names, or under those of MCP.
+/// Tool annotations, with the names of toolgate or of MCP.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "annotations: an object of booleans")]
 pub struct EvalAnnotations {
@@ -192,7 +192,7 @@ pub struct EvalAnnotations {
     idempotent: Option<bool>,
     #[serde(alias = "openWorldHint")]
     open_world: Option<bool>,
-    /// MCP's title for people; it decides nothing.
+    /// The title of MCP, which has no effect.
     #[serde(rename = "title")]
     _title: Option<String>,
 }
@@ -204,7 +204,7 @@ impl From<EvalAnnotations> for Annotations {
     }
 }
 
-/// A call; arguments are the text that a model wrote, or JSON as it stands.
+/// A call; its arguments are the text that a model wrote, or JSON.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a call: an object with name and arguments")]
 pub struct EvalCall {
@@ -215,7 +215,7 @@ pub struct EvalCall {
 }
 
 impl EvalCall {
-    /// The call.
+    /// Converts the call.
     pub fn into_call(self) -> execution::ToolCall {
         let arguments = self.arguments.as_deref().map_or("", RawValue::get);
         let arguments = serde_json::from_str::<String>(arguments).unwrap_or_else(|_| arguments.to_owned());
@@ -238,7 +238,7 @@ struct EvalSelectedServer {
 }
 
 impl EvalSelection {
-    /// The selection; an object without `servers` selects nothing in particular.
+    /// Converts the selection; an object without `servers` selects everything.
     pub fn into_selection(self) -> Option<Vec<filtering::SelectedServer>> {
         let selected = |server: EvalSelectedServer| filtering::SelectedServer {
             id: server.name,
@@ -248,7 +248,7 @@ impl EvalSelection {
     }
 }
 
-/// What to mask.
+/// The masks to apply.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "masks: an object with groups, patterns and custom")]
 pub struct EvalMasks {
@@ -260,7 +260,7 @@ pub struct EvalMasks {
     pub custom: Vec<EvalCustomMask>,
 }
 
-/// A mask of one's own.
+/// A custom mask.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a custom mask: an object with pattern and replacement")]
 pub struct EvalCustomMask {
@@ -316,12 +316,12 @@ const KINDS: [&str; 12] = [
 ];
 
 impl EvalFailure {
-    /// How far the operation had come; not knowing better, it was sent.
+    /// Returns how far the operation had come; the default is `sent`.
     pub fn phase(&self) -> Result<Phase, String> {
         self.phase.as_deref().map_or(Ok(Phase::Sent), Phase::parse)
     }
 
-    /// The failure of the kind.
+    /// Converts the failure according to its kind.
     pub fn failure(&self) -> Result<Failure, String> {
         let detail = || self.detail.clone().or_else(|| self.message.clone()).unwrap_or_default();
         let needs = |field: &str| format!("a failure of kind {:?} needs {field:?}", self.kind);
@@ -457,11 +457,11 @@ fn read_single_member<'de, A: MapAccess<'de>, T>(
     let value = read(&key, &mut map)?;
     match map.next_entry::<IgnoredAny, IgnoredAny>()? {
         None => Ok(value),
-        Some(_) => Err(A::Error::custom("an event has one member only")),
+        Some(_) => Err(A::Error::custom("an event has only one member")),
     }
 }
 
-/// A span of time.
+/// A range of time.
 #[derive(Serialize)]
 pub struct EvalWaitRange {
     min_ms: u64,
@@ -474,12 +474,12 @@ impl From<WaitRange> for EvalWaitRange {
     }
 }
 
-/// JSON that the logic gave, to be shown as it is.
+/// Wraps JSON of the logic, to print it unchanged.
 pub fn raw(json: String) -> Result<Box<RawValue>, String> {
-    RawValue::from_string(json).map_err(|error| format!("no JSON: {error}"))
+    RawValue::from_string(json).map_err(|error| format!("not JSON: {error}"))
 }
 
-/// The fields of one operation.
+/// Reads the fields of one operation.
 pub fn fields<T: DeserializeOwned>(line: &str) -> Result<T, String> {
     serde_json::from_str(line).map_err(|error| error.to_string())
 }

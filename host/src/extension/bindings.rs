@@ -1,13 +1,14 @@
-//! What wasmtime generates from the WIT package `toolgate:client`; its data are those of `logic::types`.
+//! The bindings that wasmtime generates from the WIT package `toolgate:client`; their data types are those of
+//! `logic::types`.
 //!
-//! A host that brings its own transport implements `toolgate::client::transport` for its own data, and has the component
-//! of world `client` as [`ClientPre`] and [`Client`].
+//! To bring your own transport, implement `toolgate::client::transport` for your own data, and use the component of
+//! world `client` as [`ClientPre`] and [`Client`].
 
 #![allow(missing_docs, reason = "the documentation is in the WIT, and the generator does not copy all of it")]
 
 wasmtime::component::bindgen!({
     path: ["wit", "wit/client"],
-    // All that a host sees of the two worlds; the interfaces of `logic` are there too, and it need not know them.
+    // Both worlds as a host sees them, without the interfaces of `logic`.
     inline: "
         package toolgate:host;
 
@@ -22,7 +23,8 @@ wasmtime::component::bindgen!({
     additional_derives: [PartialEq],
 });
 
-/// The words of `logic`, with what the generator looks for beside words that are imported: they want nothing of a host.
+/// The types of `logic`, with the traits that the generator expects for imported interfaces; they need nothing from a
+/// host.
 #[doc(hidden)]
 pub mod words {
     macro_rules! words {

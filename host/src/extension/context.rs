@@ -1,4 +1,4 @@
-//! What one store may reach: nothing, unless it is granted.
+//! What one store may reach: nothing, unless you grant it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,11 +21,11 @@ pub struct ToolgateCtx {
 pub(super) struct GrantedServers {
     gate: Gate,
     granted: Vec<String>,
-    /// What last went wrong with each: a new session is opened in place of this one, for this reason.
+    /// The last failed request to each server; it says which session `reconnect` replaces, and why.
     failed_requests: Mutex<HashMap<String, FailedRequest>>,
 }
 
-/// A request that failed.
+/// A request that failed, and its session.
 pub(super) struct FailedRequest {
     pub session: Arc<Session>,
     pub failed: RequestError,
@@ -38,13 +38,13 @@ pub(super) struct GrantedTools {
 }
 
 impl ToolgateCtx {
-    /// A store that reaches nothing.
+    /// Creates a context that reaches nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets the store send any request to these servers (`toolgate:client/transport`): for a component that makes the
-    /// decisions itself, as that of world `client` does. The rules for single tools are not asked.
+    /// Lets the store send any request to these servers (`toolgate:client/transport`), for a component that decides
+    /// itself, as that of world `client` does. Rules for single tools do not apply.
     pub fn with_servers<S: Into<String>>(
         self,
         registry: &Arc<Registry>,
@@ -63,13 +63,13 @@ impl ToolgateCtx {
         })
     }
 
-    /// Lets the store list and call tools as this gate decides (`toolgate:client/tools`): for plugins. All its calls are
-    /// made with these options.
+    /// Lets the store list and call tools as this gate decides (`toolgate:client/tools`), for plugins. All its calls
+    /// use these options.
     pub fn with_tools(self, gate: Arc<Gate>, options: CallOptions) -> Self {
         Self { tools: Some(Arc::new(GrantedTools { gate, options })), ..self }
     }
 
-    /// The servers that the store may reach, if this is one of them.
+    /// Returns the granted servers if this server is one of them.
     pub(super) fn granted_servers(&self, server: &str) -> Result<Arc<GrantedServers>, RequestError> {
         let granted = self.servers.as_ref().filter(|servers| servers.granted.iter().any(|granted| granted == server));
         granted.cloned().ok_or_else(|| {
@@ -83,25 +83,25 @@ impl ToolgateCtx {
 }
 
 impl GrantedServers {
-    /// A server, as this store has it.
+    /// Returns the link to a server.
     pub fn link(&self, server: &str) -> Result<Arc<Link>, RequestError> {
         let missing = || RequestError::unsent(Failure::Connect(format!("no server {server:?} is configured any more")));
         self.gate.link(server).ok_or_else(missing)
     }
 
-    /// Notes that a request over this session failed.
+    /// Remembers that a request over this session failed.
     pub fn note_failure(&self, server: &str, session: &Arc<Session>, failed: &RequestError) {
         let broken = FailedRequest { session: Arc::clone(session), failed: failed.clone() };
         self.failed_requests().insert(server.to_owned(), broken);
     }
 
-    /// What last went wrong with a server and nobody has mended yet.
+    /// Returns and forgets the last failed request to a server.
     pub fn take_failure(&self, server: &str) -> Option<FailedRequest> {
         self.failed_requests().remove(server)
     }
 
     fn failed_requests(&self) -> MutexGuard<'_, HashMap<String, FailedRequest>> {
-        // Each change leaves it whole.
+        // Every change leaves the map consistent, so a panic elsewhere does not matter.
         self.failed_requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

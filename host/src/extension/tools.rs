@@ -1,4 +1,4 @@
-//! The import `toolgate:client/tools`: what a plugin may see and call, decided by the gate that it was given.
+//! The import `toolgate:client/tools`: the tools that a plugin may list and call, decided by its gate.
 
 use wasmtime::component::Accessor;
 
@@ -14,10 +14,10 @@ impl<T: Send + 'static> HostWithStore<T> for Toolgate {
     async fn list_tools(store: &Accessor<T, Self>, style: NamingStyle) -> Vec<ExposedTool> {
         let Some(tools) = store.with(|mut store| store.get().tools.clone()) else { return Vec::new() };
         for (server, why) in tools.gate.refresh().await.failed {
-            tracing::warn!(server, "its tools are not listed: {why}");
+            tracing::warn!(server, "the tools of this server are not listed: {why}");
         }
         tools.gate.tools(&style).unwrap_or_else(|error| {
-            tracing::warn!("a plugin cannot be shown any tools: {error}");
+            tracing::warn!("cannot list tools for a plugin: {error}");
             Vec::new()
         })
     }
@@ -33,7 +33,7 @@ impl<T: Send + 'static> HostWithStore<T> for Toolgate {
     }
 }
 
-/// A call that nothing came of.
+/// Returns the result of a call that was refused.
 fn refused(call: &ToolCall, code: Code, why: &str) -> ToolResult {
     ToolResult::failed(call, code, format!("MCP tool execution failed: {why}"), why.to_owned())
 }

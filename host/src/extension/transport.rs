@@ -1,4 +1,4 @@
-//! The import `toolgate:client/transport`: requests of a component, carried by the connections of a registry.
+//! The import `toolgate:client/transport`: sends the requests of a component over the connections of a registry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,7 @@ async fn request(servers: &GrantedServers, server: &str, method: &str, params: &
     }
 }
 
-/// All tools of a server as one page: the list is the registry's, which has read what calls will need of it.
+/// Returns all tools of a server as one page, from the registry, which keeps what later calls need.
 async fn list(link: &Link, lease: &Lease) -> Result<String, RequestError> {
     let tools = link.tools_of(lease).await.map_err(|unavailable| unavailable.to_failed())?;
     let items: Vec<&str> = tools.definitions.iter().map(|definition| definition.raw.get()).collect();
@@ -80,13 +80,13 @@ async fn reconnect(servers: &GrantedServers, server: &str) -> Result<(), Request
             return link.reauthenticate(Some(&failed)).await;
         }
         Some(FailedRequest { session, .. }) => link.discard_session(&session),
-        // Another call has seen to it already.
+        // Another call has reconnected already.
         None => {}
     }
     link.lease().await.map(drop).map_err(|unavailable| unavailable.to_failed())
 }
 
-/// A failure in the words of the component.
+/// Converts a failure to its WIT form.
 fn say(failed: RequestError) -> Said {
     let phase = if failed.sent { Phase::Sent } else { Phase::NotSent };
     Said { failure: (&failed.failure).into(), phase }

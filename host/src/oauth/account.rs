@@ -1,4 +1,4 @@
-//! Our account with one server: what goes with requests, and how it stands.
+//! The OAuth account with one server: the credentials for its requests, and its status.
 
 use std::io;
 use std::path::PathBuf;
@@ -24,36 +24,36 @@ use crate::transport::BoxFuture;
 use crate::transport::authorize::{Authorize, Credential};
 use crate::transport::endpoint::RemoteSite;
 
-/// Our account with one server.
+/// The OAuth account with one server.
 pub struct Account {
     provider: Arc<TokenProvider>,
-    /// What is done for the account; it ends with it.
+    /// The tasks of the account; they end with it.
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// How an account stands.
+/// The status of an account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AuthorizationStatus {
-    /// There is a token, and it can be used or replaced without a person.
+    /// Whether there is a token that can be used, or replaced without a person.
     pub authorized: bool,
-    /// What it allows, as far as is known.
+    /// The scopes of the token, as far as they are known.
     pub scopes: Vec<String>,
-    /// When it ends, where that is known.
+    /// The time when the token expires, if known.
     #[serde(skip)]
     pub expires: Option<SystemTime>,
-    /// It can be replaced without a person.
+    /// Whether the token can be replaced without a person.
     pub renewable: bool,
-    /// Who we are at the authorization server.
+    /// The client id at the authorization server.
     pub client_id: Option<String>,
     /// The authorization server.
     pub issuer: Option<String>,
-    /// The file that keeps it.
+    /// The file that stores the token.
     pub file: Option<PathBuf>,
 }
 
 impl Account {
-    /// The account with the server of this id at this site, with what is kept of it. `browse` brings a person where
-    /// one is needed; without it the account waits for a token that somebody else gets.
+    /// Creates the account of a server, with the stored token if there is one. `browse` asks a person for consent;
+    /// without it, the account waits until another process stores a token.
     pub fn new(
         server: &str,
         site: &RemoteSite,
@@ -62,7 +62,7 @@ impl Account {
         browse: Option<Arc<dyn Browse>>,
         secrets: Arc<Mutex<Secrets>>,
     ) -> Result<Self, OAuthError> {
-        let url = resource(&site.url).ok_or_else(|| OAuthError::Settings("the url is no address".to_owned()))?;
+        let url = resource(&site.url).ok_or_else(|| OAuthError::Settings("the url is not valid".to_owned()))?;
         let client = oauth.client_id.as_ref().or(oauth.client_metadata_url.as_ref());
         let grant = match oauth.grant {
             OAuthGrant::AuthorizationCode => "authorization_code",
@@ -85,8 +85,8 @@ impl Account {
         Ok(Account { provider: Arc::new(provider), tasks: Mutex::default() })
     }
 
-    /// Gets a token, whether there is one or not: from a person, or with what we have ourselves. `scopes` are asked
-    /// for beside what the configuration says.
+    /// Gets a new token, from a person or with the client's own credentials, requesting `scopes` in addition to the
+    /// configured ones.
     pub async fn login(&self, browse: &dyn Browse, scopes: &[String]) -> Result<AuthorizationStatus, OAuthError> {
         let provider = &*self.provider;
         let _turn = provider.refresh_permit.acquire().await.expect("nobody closes the semaphore");
@@ -108,14 +108,14 @@ impl Account {
         Ok(self.status())
     }
 
-    /// Forgets the token, and who we are at the authorization server.
+    /// Deletes the token and the client registration.
     pub fn logout(&self) -> io::Result<()> {
         self.provider.entry.clear()?;
         self.provider.reload();
         Ok(())
     }
 
-    /// How the account stands.
+    /// Returns the status of the account.
     pub fn status(&self) -> AuthorizationStatus {
         let provider = &*self.provider;
         provider.reload_if_changed();
@@ -137,22 +137,22 @@ impl Account {
         }
     }
 
-    /// How a token is asked for.
+    /// Returns the grant that the account uses.
     pub fn grant(&self) -> OAuthGrant {
         self.provider.oauth.grant
     }
 
-    /// The port that the configuration wants a person to be sent back to.
+    /// Returns the configured port for the redirect.
     pub fn callback_port(&self) -> Option<u16> {
         self.provider.oauth.callback_port
     }
 
-    /// Whether it is the account of this server, as it is configured now.
+    /// Reports whether the account fits the server as it is configured now.
     pub(crate) fn is_of(&self, site: &RemoteSite, oauth: &ResolvedOAuth) -> bool {
         bare(site) == self.provider.site && *oauth == self.provider.oauth
     }
 
-    /// Does what has to be done, to its end: whoever waits for it may go, and a token that came must not be lost.
+    /// Runs a task to its end, even if the caller stops waiting: a token that was received must not be lost.
     async fn run(&self, work: TokenTask) -> Result<(), OAuthError> {
         let (done, outcome) = oneshot::channel();
         let provider = Arc::clone(&self.provider);
@@ -161,7 +161,7 @@ impl Account {
             while tasks.try_join_next().is_some() {}
             tasks.spawn(async move {
                 let outcome = provider.run_task(work).await;
-                // Nobody may be left who wants to know.
+                // The caller may have stopped waiting.
                 let _ = done.send(outcome.map_err(|error| provider.redact(error)));
             });
         }
@@ -179,13 +179,13 @@ impl Authorize for Account {
                 match self.run(TokenTask::Replace { edition }).await {
                     Ok(()) => {}
                     Err(error) if due == TokenExpiry::Expiring => {
-                        warn!(server = provider.server, "the token could not be replaced, and is used on: {error}");
+                        warn!(server = provider.server, "the token could not be renewed and is still used: {error}");
                         provider.current().retry_at = Some(Instant::now() + RETRY);
                     }
                     Err(error @ OAuthError::Unreachable(_)) => return Err(provider.to_failed(&error)),
-                    // The server says what it wants, and then it is seen whether that can be had.
+                    // Send the request without a token; the server's challenge then says what it needs.
                     Err(error) => {
-                        debug!(server = provider.server, "the token has ended: {error}");
+                        debug!(server = provider.server, "the token has expired: {error}");
                         provider.drop_token(edition);
                     }
                 }
@@ -221,12 +221,13 @@ impl Authorize for Account {
     }
 }
 
-/// What of a site matters to its authorization server: nothing that is sent to the site itself.
+/// Returns the site without the headers and secrets that are for the server alone, for use with its authorization
+/// server.
 fn bare(site: &RemoteSite) -> RemoteSite {
     RemoteSite { headers: Vec::new(), secrets: Secrets::default(), authorize: None, ..site.clone() }
 }
 
-/// What a token is asked for: the server's address, without what may be a secret.
+/// Returns the resource that a token is requested for: the server's URL without parts that may be secret.
 fn resource(url: &str) -> Option<Url> {
     let mut url = Url::parse(url).ok()?;
     let scheme = match url.scheme() {
@@ -247,5 +248,5 @@ fn resource(url: &str) -> Option<Url> {
     Some(url)
 }
 
-/// How long a token that still works is used on after it could not be replaced.
+/// How long to wait before trying again to replace a token that still works.
 const RETRY: Duration = Duration::from_secs(10);

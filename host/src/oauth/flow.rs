@@ -1,4 +1,4 @@
-//! The ways to a token, each from its beginning to its end; `rmcp` speaks the protocol.
+//! The OAuth flows that get a token, each from start to end; `rmcp` implements the protocol.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,28 +21,28 @@ use crate::ownership;
 use crate::transport::auth_server::AuthServerClient;
 use crate::transport::endpoint::RemoteSite;
 
-/// One way to a token.
+/// The context of an OAuth flow.
 pub(super) struct OAuthFlow<'a> {
     pub(super) url: &'a Url,
     pub(super) site: &'a RemoteSite,
     pub(super) oauth: &'a ResolvedOAuth,
     pub(super) entry: &'a Arc<TokenEntry>,
-    /// Where one puts what must not be shown.
+    /// The secrets that must not be shown.
     pub(super) secrets: &'a Mutex<Secrets>,
 }
 
-/// What a person is asked for.
+/// A request for a person's consent.
 pub(super) struct ConsentRequest<'a> {
-    /// What the server said when it refused us.
+    /// The `WWW-Authenticate` challenge of the request that the server refused.
     pub(super) challenge: Option<&'a str>,
-    /// What to ask for; where it is nothing, what the server says.
+    /// The scopes to request; if empty, those that the server names.
     pub(super) scopes: Vec<String>,
-    /// Who registered before is not registered again, if it can be helped.
+    /// Whether to reuse an earlier client registration.
     pub(super) reuse: bool,
 }
 
 impl OAuthFlow<'_> {
-    /// Asks a person for their consent.
+    /// Asks a person for consent and gets a token.
     pub(super) async fn login(&self, browse: &dyn Browse, wish: ConsentRequest<'_>) -> Result<(), OAuthError> {
         let http = self.http()?;
         let (session, client) = self.with_timeout(&http, self.begin_login(&http, browse, wish)).await?;
@@ -68,9 +68,7 @@ impl OAuthFlow<'_> {
         let mut manager = self.manager(http).await?;
         let metadata = self.discover(http, &mut manager, wish.challenge).await?;
         http.check_page(&metadata.authorization_endpoint).map_err(|why| {
-            OAuthError::Refused(format!(
-                "the page of the authorization server where consent is given is not opened: {why}"
-            ))
+            OAuthError::Refused(format!("the authorization server's consent page is not opened: {why}"))
         })?;
         let redirect_uri = browse.redirect_uri();
         let scopes = match wish.scopes {
@@ -99,8 +97,8 @@ impl OAuthFlow<'_> {
             (None, None, Some(known)) => (known.id, known.secret),
             (None, None, None) => {
                 if metadata.registration_endpoint.is_none() {
-                    let text = "the authorization server registers nobody by itself: register toolgate there, and \
-                                give the server's `auth` the client_id";
+                    let text = "the authorization server does not register clients: register toolgate there, and \
+                                set `client_id` in the server's `auth`";
                     return Err(OAuthError::Settings(text.to_owned()));
                 }
                 let scopes: Vec<_> = scopes.iter().map(String::as_str).collect();
@@ -123,7 +121,7 @@ impl OAuthFlow<'_> {
         Ok((session, ClientRegistration { id, secret, redirect_uri, issuer }))
     }
 
-    /// What a person brought back, as a whole address, if it is the answer to our question and no refusal.
+    /// Returns the redirect as a whole URL, if it belongs to our request and grants it.
     fn check_callback(&self, question: &str, redirect_uri: &str, answer: &str) -> Result<String, OAuthError> {
         let url = match Url::parse(answer) {
             Ok(url) => url,
@@ -138,17 +136,17 @@ impl OAuthFlow<'_> {
         }
         let asked = Url::parse(question).ok().and_then(|url| parameter(&url, "state"));
         if asked.is_none() || parameter(&url, "state") != asked {
-            let text = "the answer is not the one to our question: its state is another";
+            let text = "the redirect does not belong to this login: its state differs";
             return Err(OAuthError::Refused(text.to_owned()));
         }
         if let Some(error) = parameter(&url, "error") {
             let why = parameter(&url, "error_description").map(|why| format!(": {why}")).unwrap_or_default();
-            return Err(OAuthError::Refused(format!("the authorization was not given ({error}{why})")));
+            return Err(OAuthError::Refused(format!("the authorization was not granted ({error}{why})")));
         }
         Ok(url.into())
     }
 
-    /// Gets a new token for the refresh token that is kept.
+    /// Gets a new token with the stored refresh token.
     pub(super) async fn refresh(&self) -> Result<(), OAuthError> {
         let http = self.http()?;
         let refreshing = async {
@@ -156,7 +154,7 @@ impl OAuthFlow<'_> {
             let issuer = self.discover(&http, &mut manager, None).await?.issuer;
             let record = self.entry.load();
             let Some(credentials) = record.credentials else { return Err(OAuthError::NeedsPerson) };
-            check_issuer("the refresh token was given out by", credentials.issuer.as_deref(), issuer.as_deref())?;
+            check_issuer("the refresh token was issued by", credentials.issuer.as_deref(), issuer.as_deref())?;
             if !manager.initialize_from_store().await.map_err(|error| oauth_error(&http, &error))? {
                 return Err(OAuthError::NeedsPerson);
             }
@@ -177,7 +175,7 @@ impl OAuthFlow<'_> {
         self.with_timeout(&http, refreshing).await
     }
 
-    /// Gets a token with what we have ourselves.
+    /// Gets a token with the client's own credentials.
     pub(super) async fn client_credentials(
         &self,
         challenge: Option<&str>,
@@ -192,14 +190,14 @@ impl OAuthFlow<'_> {
             manager.validate_client_credentials_metadata(&config).map_err(|error| oauth_error(&http, &error))?;
             manager.configure_client_credentials(&config).map_err(|error| oauth_error(&http, &error))?;
             self.bind_secret(issuer.as_deref());
-            // The future of this one cannot move between threads, so it has one of its own; it has its own limit, too.
+            // This future is not `Send`, so it runs on a thread of its own; the HTTP client limits its time.
             let runtime = tokio::runtime::Handle::current();
             let exchange = move || runtime.block_on(manager.exchange_client_credentials(&config)).map(drop);
             match tokio::task::spawn_blocking(exchange).await {
                 Ok(exchanged) => exchanged.map_err(|error| oauth_error(&http, &error))?,
                 Err(broken) => match broken.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
-                    Err(_) => return Err(OAuthError::Unreachable("all is being closed".to_owned())),
+                    Err(_) => return Err(OAuthError::Unreachable("all connections are being closed".to_owned())),
                 },
             }
             self.entry.change(|record| record.wanted.clear());
@@ -247,8 +245,8 @@ impl OAuthFlow<'_> {
         Ok(manager)
     }
 
-    /// Finds out who gives out tokens for the server, and how; what the configuration says comes first. There always is
-    /// an issuer in what it finds, and it is one to which the configured secret may go.
+    /// Finds the authorization server's metadata; the configuration comes first. The result always has an issuer, and
+    /// it is one that may get the configured secret.
     async fn discover(
         &self,
         http: &AuthServerClient,
@@ -269,22 +267,21 @@ impl OAuthFlow<'_> {
             let resolved = resolved.map_err(|error| oauth_error(http, &error))?;
             let mut metadata = resolved.metadata;
             if !resolved.source.is_discovered() {
-                // The server has no description at all, so that it is asked itself: it is its own issuer.
+                // The server has no metadata at all, so it is its own issuer.
                 metadata.issuer = Some(self.url.origin().ascii_serialization());
             }
             http.check_described(metadata.issuer.as_deref()).map_err(OAuthError::Refused)?;
             metadata
         };
         if metadata.issuer.is_none() {
-            // The configuration names the endpoint that gives out tokens, or a description without an issuer.
+            // The configuration names the token endpoint, or metadata without an issuer.
             let endpoint = oauth.token_url.as_ref().unwrap_or(&metadata.token_endpoint);
             metadata.issuer = Url::parse(endpoint).ok().map(|url| url.origin().ascii_serialization());
         }
         if let Some(wanted) = &oauth.issuer {
-            let found = metadata.issuer.as_deref().unwrap_or("nobody in particular");
+            let found = metadata.issuer.as_deref().unwrap_or("an unknown issuer");
             if found.trim_end_matches('/') != wanted.trim_end_matches('/') {
-                let text =
-                    format!("tokens for the server are given out by {found}, and the configuration wants {wanted}");
+                let text = format!("tokens for the server are issued by {found}, but the configuration names {wanted}");
                 return Err(OAuthError::Refused(text));
             }
         }
@@ -305,14 +302,15 @@ impl OAuthFlow<'_> {
         Ok(metadata)
     }
 
-    /// Whether there is a secret or key in the configuration, which does not say to whom it belongs.
+    /// Reports whether the configuration has a secret or key, but does not say which issuer it belongs to.
     fn binds_secret(&self) -> bool {
         let ResolvedOAuth { client_secret, private_key, issuer, metadata_url, token_url, .. } = self.oauth;
         let named = issuer.is_some() || metadata_url.is_some() || token_url.is_some();
         !named && (client_secret.is_some() || private_key.is_some())
     }
 
-    /// Remembers to whom the configured secret goes, before it does for the first time: it goes to nobody else then.
+    /// Remembers which issuer gets the configured secret, before it is sent for the first time; no other issuer ever
+    /// gets it.
     fn bind_secret(&self, issuer: Option<&str>) {
         if self.binds_secret() && self.entry.load().secret_issuer.is_none() {
             self.entry.change(|record| {
@@ -322,7 +320,7 @@ impl OAuthFlow<'_> {
         }
     }
 
-    /// What an authorization server has to do with no person waiting for it.
+    /// Runs the exchange with an authorization server within the time limit; no person is involved.
     async fn with_timeout<T>(
         &self,
         http: &AuthServerClient,
@@ -340,35 +338,37 @@ impl OAuthFlow<'_> {
     }
 }
 
-/// Refuses to go on where something belongs to another issuer than the one that the server names now.
+/// Fails if something belongs to another issuer than the one that the server names now.
 fn check_issuer(what: &str, theirs: Option<&str>, now: Option<&str>) -> Result<(), OAuthError> {
     let bare = |issuer: Option<&str>| issuer.map(|issuer| issuer.trim_end_matches('/').to_owned());
     if theirs.is_some() && bare(theirs) == bare(now) {
         return Ok(());
     }
-    let (theirs, now) = (theirs.unwrap_or("an issuer that is not known"), now.unwrap_or("none"));
+    let (theirs, now) = (theirs.unwrap_or("an unknown issuer"), now.unwrap_or("none"));
     Err(OAuthError::Refused(format!(
-        "{what} {theirs}, and the server now names {now}, to which it is not sent; if that is right, set `auth.issuer` to \
-         {now}, or forget the old one with `toolgate auth logout`"
+        "{what} {theirs}, but the server now names {now}, so it is not sent; if the change is right, set `auth.issuer` to \
+         {now}, or run `toolgate auth logout`"
     )))
 }
 
-/// What an authorization server says of itself at this address.
+/// Fetches the metadata of an authorization server.
 async fn fetched(http: &AuthServerClient, url: &str) -> Result<AuthorizationMetadata, OAuthError> {
     let unusable = |why: String| OAuthError::Unreachable(format!("{url}: {why}"));
     let response = http.get(url).await.map_err(|error| unusable(error.to_string()))?;
     if !response.status().is_success() {
         return Err(unusable(format!("HTTP status {}", response.status().as_u16())));
     }
-    serde_json::from_slice(response.body()).map_err(|error| unusable(format!("no description of a server: {error}")))
+    serde_json::from_slice(response.body())
+        .map_err(|error| unusable(format!("not the metadata of an authorization server: {error}")))
 }
 
-/// How a key signs, by what it is.
+/// Returns the algorithm for a private key.
 fn algorithm(pem: &[u8], file: &Path) -> Result<JwtSigningAlgorithm, OAuthError> {
     let text = String::from_utf8_lossy(pem);
     let inner: String = text.lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
     let der = STANDARD.decode(inner).ok().filter(|der| !der.is_empty() && text.contains("PRIVATE KEY-----"));
-    let der = der.ok_or_else(|| OAuthError::Settings(format!("{} has no PEM of a private key", file.display())))?;
+    let der =
+        der.ok_or_else(|| OAuthError::Settings(format!("{} holds no private key in PEM form", file.display())))?;
     let has = |id: &[u8]| der.windows(id.len()).any(|window| window == id);
     Ok(match () {
         () if has(P256) => JwtSigningAlgorithm::ES256,
@@ -377,10 +377,10 @@ fn algorithm(pem: &[u8], file: &Path) -> Result<JwtSigningAlgorithm, OAuthError>
     })
 }
 
-/// What went wrong, by its kind; where the authorization server did not answer, it may pass.
+/// Converts an error; if the authorization server did not answer, a later attempt may work.
 fn oauth_error(http: &AuthServerClient, error: &AuthError) -> OAuthError {
     let text = error.to_string().replace("\n  Caused by:", ":").replace(['\n', '\r'], " ");
-    // `rmcp` says only that a request failed.
+    // The error of `rmcp` says only that a request failed, so prefer the reason that the client noted.
     if let Some(refused) = http.refused() {
         return OAuthError::Refused(refused);
     }
@@ -393,6 +393,6 @@ fn oauth_error(http: &AuthServerClient, error: &AuthError) -> OAuthError {
 
 const NAME: &str = "toolgate";
 const METHODS: &str = "token_endpoint_auth_methods_supported";
-/// The curves that keys name, as they stand in them (RFC 5480 §2.1.1.1).
+/// The curve identifiers in keys (RFC 5480 §2.1.1.1).
 const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
 const P384: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];

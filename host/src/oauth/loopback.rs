@@ -1,4 +1,4 @@
-//! A person is sent back to this machine: a small HTTP server on the loopback address hears it (RFC 8252 §7.3).
+//! Receives the OAuth redirect with a small HTTP server on the loopback address (RFC 8252 §7.3).
 
 use std::convert::Infallible;
 use std::io;
@@ -20,10 +20,10 @@ use url::Url;
 use super::{Browse, BrowseError};
 use crate::transport::BoxFuture;
 
-/// Brings a person to an address, if it can.
+/// Opens a URL in a browser, if possible.
 type OpenUrl = dyn Fn(&str) -> io::Result<()> + Send + Sync;
 
-/// Waits on this machine for a person to be sent back.
+/// Waits for the redirect on a local port.
 pub struct Loopback {
     listener: TcpListener,
     address: SocketAddr,
@@ -32,7 +32,7 @@ pub struct Loopback {
 }
 
 impl Loopback {
-    /// Listens on this port, or on any free one. `open` brings a person to an address.
+    /// Listens on this port, or on any free one; `open` sends a person to a URL.
     pub async fn bind(
         port: Option<u16>,
         limit: Duration,
@@ -43,7 +43,7 @@ impl Loopback {
         Ok(Loopback { listener, address, limit, open: Box::new(open) })
     }
 
-    /// Hears requests until one of them is the answer to the question that went out with this state.
+    /// Serves requests until one of them is the redirect with this state.
     async fn wait_for_callback(&self, state: Option<String>) -> Result<String, BrowseError> {
         let (found, mut answer) = mpsc::channel(1);
         let visitor = Arc::new(CallbackHandler { state, found });
@@ -51,13 +51,13 @@ impl Loopback {
         loop {
             tokio::select! {
                 Some(answer) = answer.recv() => {
-                    // The browser is to see the page; what does not end by itself is dropped.
+                    // Let the browser load the page; abort connections that do not end.
                     drop(visitor);
                     let _ = tokio::time::timeout(FAREWELL, connections.join_all()).await;
                     return Ok(answer);
                 }
                 accepted = self.listener.accept() => {
-                    // One that broke off at once is not the one that we wait for.
+                    // A connection that failed at once is not the redirect.
                     let Ok((stream, _)) = accepted else { continue };
                     if connections.len() >= MOST {
                         connections.abort_all();
@@ -71,7 +71,7 @@ impl Loopback {
                         });
                         let mut builder = http1::Builder::new();
                         builder.timer(TokioTimer::new()).header_read_timeout(HEAD).keep_alive(false);
-                        // A browser that goes away has seen enough.
+                        // The browser may disconnect early.
                         let _ = builder.serve_connection(TokioIo::new(stream), service).await;
                     });
                 }
@@ -95,9 +95,9 @@ impl Browse for Loopback {
     }
 }
 
-/// Answers whoever comes.
+/// Answers the requests of the browser.
 struct CallbackHandler {
-    /// What the answer has to carry, so that nobody else can give it.
+    /// The state that the redirect must carry, so that nobody can forge it.
     state: Option<String>,
     found: mpsc::Sender<String>,
 }
@@ -107,16 +107,16 @@ impl CallbackHandler {
         let uri = request.uri();
         let url = Url::parse(&format!("http://localhost{uri}")).ok();
         let Some(url) = url.filter(|url| url.path() == PATH && request.method() == http::Method::GET) else {
-            return page(StatusCode::NOT_FOUND, "There is nothing here.");
+            return page(StatusCode::NOT_FOUND, "Not found.");
         };
         if parameter(&url, "state") != self.state {
-            return page(StatusCode::BAD_REQUEST, "This is not the answer that toolgate waits for.");
+            return page(StatusCode::BAD_REQUEST, "toolgate does not expect this answer.");
         }
         let text = match parameter(&url, "error") {
-            Some(_) => "The authorization was not given. toolgate says more.",
-            None => "toolgate has got your answer. You can close this window.",
+            Some(_) => "The authorization was not granted. toolgate shows the details.",
+            None => "toolgate has received your answer. You can close this window.",
         };
-        // A second answer is one too many.
+        // Only the first redirect counts.
         let _ = self.found.try_send(url.query().unwrap_or_default().to_owned());
         page(StatusCode::OK, text)
     }
@@ -129,12 +129,12 @@ fn page(status: StatusCode, text: &str) -> Response<String> {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // The address holds the code.
+    // The URL of the page contains the code.
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
 }
 
-/// A parameter of an address.
+/// Returns a query parameter of a URL.
 pub(super) fn parameter(url: &Url, name: &str) -> Option<String> {
     url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
@@ -142,5 +142,5 @@ pub(super) fn parameter(url: &Url, name: &str) -> Option<String> {
 const PATH: &str = "/callback";
 const HEAD: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How many connections are kept at a time; a browser opens a few.
+/// The maximum number of connections at a time; a browser opens a few.
 const MOST: usize = 32;

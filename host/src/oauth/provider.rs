@@ -1,4 +1,4 @@
-//! How the token of an account is got, kept and replaced.
+//! Gets, stores and replaces the token of an account.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ use crate::failure::{HttpError, RequestError};
 use crate::transport::authorize::Credential;
 use crate::transport::endpoint::RemoteSite;
 
-/// The account, as its tasks know it.
+/// The state of an account that its tasks share.
 pub(super) struct TokenProvider {
     pub(super) server: String,
     pub(super) url: Url,
@@ -31,9 +31,9 @@ pub(super) struct TokenProvider {
     pub(super) entry: Arc<TokenEntry>,
     pub(super) browse: Option<Arc<dyn Browse>>,
     pub(super) current: Mutex<CurrentToken>,
-    /// One token is got at a time; who waits meanwhile takes what comes of it.
+    /// Allows one task at a time to get a token; the others then use that token.
     pub(super) refresh_permit: Semaphore,
-    /// Where all secrets go.
+    /// The secrets of the whole process.
     pub(super) secrets: Arc<Mutex<Secrets>>,
 }
 
@@ -41,39 +41,40 @@ pub(super) struct TokenProvider {
 #[derive(Default)]
 pub(super) struct CurrentToken {
     pub(super) token: Option<OAuthToken>,
-    /// Counts the tokens.
+    /// The number of the token; each new token increments it.
     pub(super) edition: u64,
-    /// The place has been looked at.
+    /// Whether the store has been read.
     pub(super) loaded: bool,
-    /// What is kept and no longer of use.
+    /// The stored token, if it can no longer be used.
     pub(super) expired: Option<OAuthToken>,
-    /// How the token was got.
+    /// How the token was obtained.
     pub(super) origin: TokenOrigin,
-    /// The last token that the server took.
+    /// The number of the last token that the server accepted.
     pub(super) accepted: u64,
-    /// After a token could not be replaced: when to try again.
+    /// When to try again after the token could not be replaced.
     pub(super) retry_at: Option<Instant>,
-    /// The tokens of late: what is written about a request may come when its token is no longer held.
+    /// Recent tokens, which stay secret because logs about a request may come after its token was replaced.
     pub(super) recent_secrets: VecDeque<String>,
 }
 
-/// How a token was got. What refuses one at once will refuse another that is got in the same way.
+/// How a token was obtained; if the server rejects a new token at once, another one obtained in the same way is
+/// useless.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum TokenOrigin {
-    /// It was there.
+    /// The token was in the store.
     #[default]
     Stored,
-    /// For a refresh token.
+    /// The token was obtained with a refresh token.
     Refreshed,
-    /// A person gave consent, or it is one for us ourselves.
+    /// A person gave consent, or the client credentials were used.
     Granted,
 }
 
-/// What has to be done.
+/// A task for the account.
 pub(super) enum TokenTask {
-    /// The token is due.
+    /// Replaces a token that expires soon or has expired.
     Replace { edition: u64 },
-    /// The server refused a request.
+    /// Reacts to a request that the server refused.
     Refused(HttpError),
 }
 
@@ -84,7 +85,7 @@ impl TokenProvider {
             TokenTask::Replace { edition } => *edition,
             TokenTask::Refused(error) => error.edition,
         };
-        // Somebody else may have got another one meanwhile.
+        // Another task may have got a new token meanwhile.
         let before = match self.token_after(refused) {
             Ok(()) => return Ok(()),
             Err(token) => token,
@@ -106,20 +107,20 @@ impl TokenProvider {
         Ok(())
     }
 
-    /// Whether there is a token that came after this one; if not, the one that there is.
+    /// Succeeds if there is a newer token than this one, else fails with the current one.
     fn token_after(&self, edition: u64) -> Result<(), Option<OAuthToken>> {
         let held = self.current();
         if held.token.is_some() && held.edition > edition { Ok(()) } else { Err(held.token.clone()) }
     }
 
-    /// Whether a refusal wants what an account can give: the configuration says so, or the server does.
+    /// Reports whether a token could resolve this refusal, according to the configuration or the server's challenge.
     pub(super) fn can_resolve(&self, refused: &HttpError) -> bool {
         let challenge = refused.challenge.as_deref().unwrap_or_default();
         let said = self.oauth.is_configured || challenge.to_ascii_lowercase().contains("bearer");
         said || self.browse.is_some() || self.current().token.is_some()
     }
 
-    /// Does what a refusal wants.
+    /// Gets the token that a refused request needs.
     async fn resolve_refusal(
         &self,
         token: Option<&OAuthToken>,
@@ -135,7 +136,7 @@ impl TokenProvider {
         }
         let scopes = match needed.as_slice() {
             [] => self.oauth.scopes.clone(),
-            // With nothing configured and nothing granted, what the server says is found where it says it.
+            // With no scopes configured or granted, discovery finds the scopes that the server names.
             _ if self.oauth.scopes.is_empty() && granted.is_empty() => Vec::new(),
             needed => union(&union(&self.oauth.scopes, &granted), needed),
         };
@@ -144,7 +145,7 @@ impl TokenProvider {
             (token.is_some() && held.accepted < held.edition).then_some(held.origin)
         };
         if unseen == Some(TokenOrigin::Granted) {
-            let text = "the server refuses the token that was given out for it just now";
+            let text = "the server refuses the token that was just issued for it";
             return Err(OAuthError::Refused(text.to_owned()));
         }
         let replaced = match unseen {
@@ -152,7 +153,7 @@ impl TokenProvider {
             _ => self.replace(token, challenge, scopes.clone()).await,
         };
         match replaced {
-            // With nobody to ask, the reason is more useful than that somebody is needed.
+            // If nobody can be asked, the reason is more useful than the hint that somebody is needed.
             Err(OAuthError::Refused(why)) if self.browse.is_none() => Err(OAuthError::Refused(why)),
             Err(OAuthError::NeedsPerson | OAuthError::Refused(_))
                 if self.oauth.grant == OAuthGrant::AuthorizationCode =>
@@ -163,7 +164,7 @@ impl TokenProvider {
         }
     }
 
-    /// Asks for more rights than the token has; one that has them, or that was just given with less, is not mended so.
+    /// Requests more scopes than the token has; fails if the token has them already, or if they were just denied.
     async fn step_up(
         &self,
         token: Option<&OAuthToken>,
@@ -172,14 +173,14 @@ impl TokenProvider {
         needed: &[String],
     ) -> Result<TokenOrigin, OAuthError> {
         if needed.is_empty() || token.is_some_and(|token| token.allows(needed)) {
-            let text = "the server refuses what the token allows";
+            let text = "the server refuses a request that the token allows";
             return Err(OAuthError::Refused(text.to_owned()));
         }
         let record = self.entry.load();
-        // Where nobody could be asked, somebody may be there now.
+        // If nobody could be asked last time, somebody may be there now.
         let could_ask = self.browse.is_some() || self.oauth.grant == OAuthGrant::ClientCredentials;
         if could_ask && token.is_some() && needed.iter().all(|scope| record.wanted.contains(scope)) {
-            let text = format!("{} was asked for, and not granted", needed.join(" "));
+            let text = format!("{} was requested and not granted", needed.join(" "));
             return Err(OAuthError::Refused(text));
         }
         self.entry.change(|record| record.wanted = union(&record.wanted, needed));
@@ -190,11 +191,11 @@ impl TokenProvider {
         };
         match outcome {
             Err(OAuthError::NeedsPerson) => {
-                Err(OAuthError::Refused(format!("it wants more rights: {}", needed.join(" "))))
+                Err(OAuthError::Refused(format!("the server needs more scopes: {}", needed.join(" "))))
             }
             Ok(origin) => {
                 let token = self.entry.load().credentials.as_ref().and_then(OAuthToken::read);
-                // What was asked for and not granted is not asked for again and again.
+                // Remember scopes that were not granted, so that they are not requested over and over.
                 if token.is_some_and(|token| !token.allows(needed)) {
                     self.entry.change(|record| record.wanted = union(&record.wanted, needed));
                 }
@@ -204,7 +205,7 @@ impl TokenProvider {
         }
     }
 
-    /// Gets another token without a person.
+    /// Gets a new token without a person.
     async fn replace(
         &self,
         token: Option<&OAuthToken>,
@@ -225,7 +226,7 @@ impl TokenProvider {
         }
     }
 
-    /// Asks a person, where there is one.
+    /// Asks a person for consent, if possible.
     async fn ask_person(&self, wish: ConsentRequest<'_>) -> Result<TokenOrigin, OAuthError> {
         let Some(browse) = &self.browse else { return Err(OAuthError::NeedsPerson) };
         self.flow().login(&**browse, wish).await?;
@@ -237,7 +238,7 @@ impl TokenProvider {
         OAuthFlow { url, site, oauth, entry, secrets }
     }
 
-    /// Takes what is kept, if that is not what was kept before.
+    /// Loads the stored token if it has changed.
     pub(super) fn reload_if_changed(&self) {
         if !self.current().loaded || self.entry.is_changed() {
             self.reload();
@@ -277,12 +278,12 @@ impl TokenProvider {
         }
     }
 
-    /// Whether the token is due, if there is one.
+    /// Returns whether the token must be replaced, and its number, if there is one.
     pub(super) fn expiry(&self) -> Option<(TokenExpiry, u64)> {
         let held = self.current();
         let due = held.token.as_ref()?.expiry(SystemTime::now(), self.oauth.grant);
         let patient = due == TokenExpiry::Expiring && held.retry_at.is_some_and(|at| at > Instant::now());
-        // One that nobody can replace is used to its end.
+        // A token that cannot be replaced is used until it expires.
         let replaceable = self.oauth.grant == OAuthGrant::ClientCredentials || held.token.as_ref()?.refresh.is_some();
         let due = if patient || due == TokenExpiry::Expiring && !replaceable { TokenExpiry::Valid } else { due };
         Some((due, held.edition))
@@ -292,23 +293,23 @@ impl TokenProvider {
         let held = self.current();
         let token = held.token.as_ref()?;
         let Ok(mut header) = HeaderValue::try_from(format!("Bearer {}", token.access)) else {
-            warn!(server = self.server, "the token has characters that no header may have, and is not sent");
+            warn!(server = self.server, "the token is not sent, because HTTP headers do not allow its characters");
             return None;
         };
         header.set_sensitive(true);
         Some(Credential { header, edition: held.edition })
     }
 
-    /// The same as a failure, with what a person can do.
+    /// Converts the error to a failed request, with a hint for the user.
     pub(super) fn to_failed(&self, error: &OAuthError) -> RequestError {
         let hint = match self.oauth.grant {
             OAuthGrant::AuthorizationCode => format!("run `toolgate auth login {}`", self.server),
-            OAuthGrant::ClientCredentials => format!("look at the auth of server {:?}", self.server),
+            OAuthGrant::ClientCredentials => format!("check the auth of server {:?}", self.server),
         };
         error.to_failed(&hint)
     }
 
-    /// An error without secrets: authorization servers repeat what they were sent.
+    /// Removes secrets from an error, because authorization servers may echo what they were sent.
     pub(super) fn redact(&self, error: OAuthError) -> OAuthError {
         let clean = |text: String| lock(&self.secrets).redact(&text).into_owned();
         match error {
@@ -324,7 +325,7 @@ impl TokenProvider {
     }
 }
 
-/// All scopes of both, each once.
+/// Returns the scopes of both lists, each once.
 pub(super) fn union(one: &[String], other: &[String]) -> Vec<String> {
     let mut all = one.to_vec();
     for scope in other {
@@ -335,10 +336,10 @@ pub(super) fn union(one: &[String], other: &[String]) -> Vec<String> {
     all
 }
 
-/// Each change leaves what is locked whole.
+/// Locks a mutex, also after a panic; every change leaves the value consistent.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many tokens of late are known as secrets.
+/// The number of recent tokens that stay secret.
 const SHOWN: usize = 16;

@@ -1,4 +1,4 @@
-//! Where tokens are kept: a file for each server and client, for the user alone.
+//! Stores OAuth tokens: one file per server and client, readable only by the user.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -16,31 +16,31 @@ use crate::config::trust::state_folder;
 use crate::config::variables::Variables;
 use crate::private_files;
 
-/// Where tokens are kept.
+/// The folder that stores tokens, or memory.
 #[derive(Debug, Clone, Default)]
 pub struct TokenStore {
     folder: Option<PathBuf>,
 }
 
 impl TokenStore {
-    /// The user's: the folder that `TOOLGATE_AUTH_DIR` names, or one in the folder for state.
+    /// Uses the user's folder: the one in `TOOLGATE_AUTH_DIR`, or one in the state folder.
     pub fn user(variables: &Variables) -> Self {
         let named = variables.non_empty("TOOLGATE_AUTH_DIR").map(|folder| variables.workspace.join(folder));
         let usual = || state_folder(variables).map(|folder| folder.join("toolgate").join("auth"));
         TokenStore { folder: named.or_else(usual) }
     }
 
-    /// This folder.
+    /// Uses this folder.
     pub fn folder(folder: impl Into<PathBuf>) -> Self {
         TokenStore { folder: Some(folder.into()) }
     }
 
-    /// Nowhere: tokens are forgotten with the process.
+    /// Uses memory only, so tokens are lost when the process ends.
     pub fn memory() -> Self {
         TokenStore { folder: None }
     }
 
-    /// The place for what these words stand for.
+    /// Returns the entry for this key.
     pub(super) fn entry(&self, key: &[&str]) -> Arc<TokenEntry> {
         let mut hash = Sha256::new();
         for part in key {
@@ -52,7 +52,7 @@ impl TokenStore {
     }
 }
 
-/// The place of one server's tokens.
+/// The stored tokens of one server.
 pub(super) struct TokenEntry {
     file: Option<PathBuf>,
     cache: Mutex<CachedRecord>,
@@ -61,24 +61,24 @@ pub(super) struct TokenEntry {
 #[derive(Default)]
 struct CachedRecord {
     record: TokenRecord,
-    /// The file that was read last.
+    /// The version of the file that was read last.
     stamp: Option<TokenFileStamp>,
-    /// It could not be written, so that what is remembered here is all there is.
+    /// Whether writing the file failed, so that this copy is the only one.
     unwritten: bool,
 }
 
-/// What is kept.
+/// The content of a token file.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(super) struct TokenRecord {
-    /// The server's address, for people.
+    /// The server's URL, for people who read the file.
     pub(super) url: String,
-    /// Who we are there, where we registered ourselves.
+    /// The client registration, if toolgate registered itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) client: Option<ClientRegistration>,
-    /// The issuer that the configured secret went to, where the configuration does not name one.
+    /// The issuer that got the configured secret, if the configuration does not name one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) secret_issuer: Option<String>,
-    /// What was asked for beyond what was granted.
+    /// The scopes that were requested but not granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) wanted: Vec<String>,
     /// The tokens.
@@ -86,7 +86,7 @@ pub(super) struct TokenRecord {
     pub(super) credentials: Option<StoredCredentials>,
 }
 
-/// Who we are at an authorization server that registered us.
+/// The registration of toolgate as a client at an authorization server.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ClientRegistration {
     pub(super) id: String,
@@ -96,7 +96,7 @@ pub(super) struct ClientRegistration {
     pub(super) issuer: Option<String>,
 }
 
-/// Tells one content of a file from another.
+/// Identifies a version of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TokenFileStamp {
     written: Option<SystemTime>,
@@ -105,25 +105,25 @@ pub(super) struct TokenFileStamp {
 }
 
 impl TokenEntry {
-    /// The file, where there is one.
+    /// Returns the file, if tokens are stored in one.
     pub(super) fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
-    /// Whether the file is another than was read last.
+    /// Reports whether the file has changed since it was read.
     pub(super) fn is_changed(&self) -> bool {
         let memory = self.cache();
         !memory.unwritten && self.file.as_deref().and_then(stamp) != memory.stamp
     }
 
-    /// What is kept.
+    /// Returns the stored record.
     pub(super) fn load(&self) -> TokenRecord {
         let mut memory = self.cache();
         self.read(&mut memory);
         memory.record.clone()
     }
 
-    /// Changes what is kept. Where it cannot be written it is remembered, and a warning says so.
+    /// Changes the stored record; if it cannot be written, it stays in memory and a warning is logged.
     pub(super) fn change(&self, change: impl FnOnce(&mut TokenRecord)) {
         let mut memory = self.cache();
         self.read(&mut memory);
@@ -134,11 +134,11 @@ impl TokenEntry {
         memory.unwritten = written.is_err();
         if let Err(error) = written {
             let shown = file.display();
-            tracing::warn!("tokens are not kept beyond this process, since {shown} cannot be written: {error}");
+            tracing::warn!("cannot write {shown}, so tokens are lost when this process ends: {error}");
         }
     }
 
-    /// Forgets all.
+    /// Deletes the stored record.
     pub(super) fn clear(&self) -> io::Result<()> {
         let mut memory = self.cache();
         *memory = CachedRecord::default();
@@ -148,12 +148,12 @@ impl TokenEntry {
         }
     }
 
-    /// Keeps other processes from renewing the same token: a refresh token may be good for one use alone.
+    /// Keeps other processes from renewing the same token, because a refresh token may work only once.
     pub(super) async fn lock_refresh(&self, limit: Duration) -> Result<Option<RefreshLock>, OAuthError> {
         let Some(file) = &self.file else { return Ok(None) };
         let lock = file.with_extension("lock");
         let opened = lock.parent().map_or(Ok(()), private_files::ensure_folder).and_then(|()| open_lock(&lock));
-        // Where nothing can be written, nothing is shared.
+        // If the folder cannot be written, there is nothing to share.
         let Ok(opened) = opened else { return Ok(None) };
         let until = Instant::now() + limit;
         loop {
@@ -191,7 +191,7 @@ impl TokenEntry {
     }
 }
 
-/// Nobody else renews the token while this lives.
+/// Keeps other processes from renewing the token while it exists.
 pub(super) struct RefreshLock(#[expect(dead_code, reason = "the lock ends with the file")] File);
 
 fn open_lock(file: &Path) -> io::Result<File> {
@@ -221,7 +221,7 @@ fn stamp(file: &Path) -> Option<TokenFileStamp> {
     Some(TokenFileStamp { written: metadata.modified().ok(), length: metadata.len(), node })
 }
 
-/// The tokens of a place, as `rmcp` keeps them.
+/// Stores the tokens of `rmcp` in an entry.
 pub(super) struct CredentialAdapter(pub(super) Arc<TokenEntry>);
 
 #[async_trait::async_trait]
@@ -245,5 +245,5 @@ impl CredentialStore for CredentialAdapter {
     }
 }
 
-/// How often to look whether another process is done.
+/// How often to check whether another process is done.
 const LOOK: Duration = Duration::from_millis(20);

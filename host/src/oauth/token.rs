@@ -1,4 +1,4 @@
-//! A token as we hold it, and when it is due.
+//! An OAuth token, and when it must be replaced.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::config::model::OAuthGrant;
 
-/// A token.
+/// An OAuth token.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct OAuthToken {
     pub(super) access: String,
@@ -20,16 +20,16 @@ pub(super) struct OAuthToken {
 /// Whether a token can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenExpiry {
-    /// It can.
+    /// The token can be used.
     Valid,
-    /// It still can, and should be replaced.
+    /// The token can be used, but should be replaced.
     Expiring,
-    /// It no longer can.
+    /// The token can no longer be used.
     Expired,
 }
 
 impl OAuthToken {
-    /// The token of what is stored, if there is one.
+    /// Reads the token from stored credentials, if there is one.
     pub(super) fn read(stored: &StoredCredentials) -> Option<Self> {
         #[derive(Deserialize)]
         struct Response {
@@ -44,24 +44,24 @@ impl OAuthToken {
         Some(OAuthToken {
             access: access_token,
             refresh: refresh_token,
-            // One that says nothing is no scope.
+            // An empty string is not a scope.
             scopes: stored.granted_scopes.iter().filter(|scope| !scope.is_empty()).cloned().collect(),
             received: stored.token_received_at.map(|at| SystemTime::UNIX_EPOCH + Duration::from_secs(at)),
             life: expires_in.map(Duration::from_secs),
         })
     }
 
-    /// When it ends, where that is known.
+    /// Returns the time when the token expires, if known.
     pub(super) fn expires_at(&self) -> Option<SystemTime> {
         self.received?.checked_add(self.life?)
     }
 
-    /// Whether it can be used at this time.
+    /// Returns whether the token can be used at this time.
     pub(super) fn expiry(&self, now: SystemTime, grant: OAuthGrant) -> TokenExpiry {
         let (Some(received), Some(life)) = (self.received, self.life) else { return TokenExpiry::Valid };
         let age = now.duration_since(received).unwrap_or_default();
         let early = match grant {
-            // Nobody is asked for them, so that they can be replaced in good time.
+            // Replacing it needs no person, so it can be done early.
             OAuthGrant::ClientCredentials => life / 5,
             OAuthGrant::AuthorizationCode => EARLY.min(life / 5),
         };
@@ -72,13 +72,13 @@ impl OAuthToken {
         }
     }
 
-    /// Whether it allows all of this.
+    /// Reports whether the token has all of these scopes.
     pub(super) fn allows(&self, scopes: &[String]) -> bool {
         scopes.iter().all(|scope| self.scopes.contains(scope))
     }
 }
 
-/// How long before its end a token is replaced, so that it does not end on its way.
+/// How long before it expires a token is replaced, so that it does not expire during a request.
 const EARLY: Duration = Duration::from_secs(30);
 
 #[cfg(test)]

@@ -18,51 +18,51 @@ use crate::gate::GateError;
 use crate::logic::{Component, ComponentOptions, EMBEDDED_DIGEST, LogicError};
 use worker::BacktestWorker;
 
-/// Which records are replayed.
+/// Selects the records to replay.
 #[derive(Clone, Debug, Default)]
 pub struct RecordFilter {
-    /// Those of calls that were made then or later, in UTC, as RFC 3339 has it.
+    /// Selects calls made at this time or later, in UTC, as RFC 3339 writes it.
     pub since: Option<String>,
-    /// Those of tools of which any form of the name is this or fits this glob.
+    /// Selects calls of tools with a name, in any form, that equals or matches this glob.
     pub tool: Option<String>,
-    /// Those of this principal.
+    /// Selects calls of this principal.
     pub principal: Option<String>,
 }
 
-/// Replays all records of a folder.
+/// A run that replays all records of a folder.
 pub struct Backtest {
-    /// The folder.
+    /// The folder of the records.
     pub dir: PathBuf,
-    /// What the calls are tried on.
+    /// The component and configuration to try the calls on.
     pub candidate: Candidate,
-    /// Which records.
+    /// The records to replay.
     pub filter: RecordFilter,
-    /// How components are run.
+    /// The options that components are loaded with.
     pub options: ComponentOptions,
-    /// How many threads; all cores are to be used.
+    /// The number of threads.
     pub threads: usize,
 }
 
-/// Why nothing could be replayed.
+/// The reason why nothing could be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum BacktestError {
     /// The folder cannot be read.
-    #[error("the records in {} cannot be read", dir.display())]
+    #[error("cannot read the records in {}", dir.display())]
     Folder {
         /// The folder.
         dir: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// There are no records.
+    /// The folder has no records.
     #[error("there are no records in {}", .0.display())]
     Empty(PathBuf),
-    /// The record of a call is there, but not as it was written.
+    /// The record of the call was changed after it was written.
     #[error("{spot}: {damage}")]
     Damaged {
-        /// Where it stands.
+        /// The position of the record.
         spot: LinePosition,
-        /// What is wrong with it.
+        /// The damage that was found.
         damage: LineDamage,
     },
     /// No gate can be opened with the candidate's configuration.
@@ -82,17 +82,17 @@ impl From<GateError> for BacktestError {
     }
 }
 
-/// Lines on their way to whoever replays them.
+/// A batch of lines on their way to a worker.
 type Batch = Vec<(LinePosition, LineState, Vec<u8>)>;
 
 impl Backtest {
-    /// The size of all records, for whoever shows how far things are.
+    /// Returns the size of all records, to show progress.
     pub fn bytes(&self) -> u64 {
         let segments = folder::segments(&self.dir).unwrap_or_default();
         segments.iter().filter_map(|segment| segment.path.metadata().ok()).map(|metadata| metadata.len()).sum()
     }
 
-    /// Replays all records; `progress` is told how many bytes of them have been read. Memory does not grow with them.
+    /// Replays all records with bounded memory; `progress` gets the number of bytes read so far.
     pub fn run(&self, progress: &dyn Fn(u64)) -> Result<BacktestReport, BacktestError> {
         let failed = |source| BacktestError::Folder { dir: self.dir.clone(), source };
         let segments = folder::segments(&self.dir).map_err(failed)?;
@@ -134,7 +134,7 @@ impl Backtest {
                     }
                 }
             };
-            // Whoever took the last one is told that there is no more.
+            // An error only means that no worker is left to take the last batch.
             let _ = sender.send(batch);
             drop(sender);
             let mut report = BacktestReport { unusable, ..BacktestReport::default() };
@@ -150,23 +150,23 @@ impl Backtest {
     }
 }
 
-/// The components that records name, each loaded once.
+/// The components that records name; each is loaded once.
 struct ComponentCache<'a> {
     parts: SharedParts,
     known: Mutex<HashMap<String, Result<Component, String>>>,
     candidate: Candidate,
     test: &'a Backtest,
-    /// How often a component broke off.
+    /// How many calls have crashed a component so far.
     crashes: AtomicUsize,
 }
 
 impl ComponentCache<'_> {
-    /// Whether a component breaks off so often that there is no use in going on.
+    /// Reports whether a component crashed so often that the run should stop.
     fn is_aborted(&self) -> bool {
         self.crashes.load(Ordering::Relaxed) >= MOST_BREAKS
     }
 
-    /// The component of this digest, or what is missing.
+    /// Returns the component with this digest, or says what is missing.
     fn get(&self, digest: &str) -> Result<Component, String> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.entry(digest.to_owned()).or_insert_with(|| self.load(digest)).clone()
@@ -179,7 +179,7 @@ impl ComponentCache<'_> {
         }
         let bytes = self.parts.component(digest).map_err(|error| match error {
             SharedPartError::Missing { .. } => {
-                format!("{error}, and this toolgate has another one built in; give its file with --logic")
+                format!("{error}, and this toolgate has a different one built in; pass its file with --logic")
             }
             other => other.to_string(),
         })?;
@@ -187,8 +187,7 @@ impl ComponentCache<'_> {
     }
 }
 
-/// Finds the record of a call, the newest where there are several. Where there is none that can be read, one that was changed
-/// is an error.
+/// Finds the newest record of a call; if only damaged records mention it, returns the damage as an error.
 pub fn find(dir: &Path, id: &str) -> Result<Option<(LinePosition, Record)>, BacktestError> {
     let failed = |source| BacktestError::Folder { dir: dir.to_owned(), source };
     let segments = folder::segments(dir).map_err(failed)?;
@@ -207,7 +206,7 @@ pub fn find(dir: &Path, id: &str) -> Result<Option<(LinePosition, Record)>, Back
             }
             match line::read(&line) {
                 Ok(record) if record.id == id => last = Some((spot, record)),
-                // An answer may speak of the call, too.
+                // The id may also occur in the answer of another call.
                 Ok(_) => {}
                 Err(damage) => damaged = Some(BacktestError::Damaged { spot, damage }),
             }
@@ -219,8 +218,8 @@ pub fn find(dir: &Path, id: &str) -> Result<Option<(LinePosition, Record)>, Back
     damaged.map_or(Ok(None), Err)
 }
 
-/// How many lines go on their way together.
+/// The number of lines in a batch.
 const BATCH: usize = 64;
 const BATCH_BYTES: usize = 1 << 20;
-/// How often a component may break off.
+/// The number of crashes after which the run stops.
 const MOST_BREAKS: usize = 5;

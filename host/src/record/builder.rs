@@ -1,8 +1,8 @@
-//! Makes the record of a call: what was decided, on what, and without secrets.
+//! Builds the record of a call without secrets.
 //!
-//! What is recorded must replay to what is recorded. Where nothing had to be hidden, the directives are those of the call
-//! itself. Where something was, the component is asked once more, here and for nobody, what it says to the hidden form;
-//! that costs a second run, and only such calls have it.
+//! A record must replay to its own directives. If nothing had to be masked, these are the directives of the call
+//! itself. Otherwise the component runs once more on the masked call, and the record holds what it decides then; only
+//! such calls pay for a second run.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
@@ -24,37 +24,37 @@ use crate::logic::types::execution::{Settings, ToolCall};
 use crate::logic::types::masking;
 use crate::logic::{CallHistory, Component};
 
-/// Why a call was not recorded.
+/// The reason why a call was not recorded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RecordError {
     #[error(transparent)]
     Disk(#[from] std::io::Error),
-    /// It could not be said without a secret.
-    #[error("it holds a secret that cannot be taken out")]
+    /// The call holds a secret that cannot be removed.
+    #[error("the call holds a secret that cannot be removed")]
     Withheld,
-    /// It is longer than a file may be.
-    #[error("its record would have {0} bytes")]
+    /// The record is longer than a file may be.
+    #[error("the record would have {0} bytes")]
     TooLong(usize),
     #[error(transparent)]
     Replay(#[from] ReplayError),
 }
 
-/// Makes records.
+/// Builds and writes records.
 pub(super) struct RecordBuilder {
     component: Component,
     digest: Arc<str>,
     raw: bool,
     store: PartStore,
-    /// Who is asked once more; there is none until that is needed.
+    /// Replays masked calls; created when it is first needed.
     replayer: Option<Replayer>,
     line: Vec<u8>,
 }
 
-/// What a record has by digest alone.
+/// The parts that a record names by digest.
 struct RecordContext {
     settings: KeyedSettings,
     offers: KeyedOffers,
-    /// By step, what had been offered by then, where that was not as before.
+    /// The offered tools before each step, where they had changed since the step before.
     changes: Vec<Option<KeyedOffers>>,
 }
 
@@ -64,7 +64,7 @@ impl RecordBuilder {
         RecordBuilder { component, digest, raw, store: PartStore::new(secrets), replayer: None, line: Vec::new() }
     }
 
-    /// Records a call.
+    /// Records a finished call.
     pub(super) fn write(&mut self, finished: FinishedCall, writer: &mut RecordWriter) -> Result<(), RecordError> {
         let FinishedCall { history, at, latency, principal, answer, limit } = finished;
         let CallHistory { settings, call, offers, events, directives } = history;
@@ -119,14 +119,14 @@ impl RecordBuilder {
             if self.is_clean() {
                 return self.append(writer, digest);
             }
-            // Something of the configuration's own is in it.
+            // The line holds a secret of the configuration.
         }
         self.redact(&mut record);
         record.masked.dedup();
         self.write_hidden(record, around, writer)
     }
 
-    /// Records a call in which something is hidden: with what the component says to the hidden form.
+    /// Records a masked call with the directives that the component gives for it.
     fn write_hidden(
         &mut self,
         mut record: Record,
@@ -144,8 +144,8 @@ impl RecordBuilder {
                 step.say = say;
             }
         } else {
-            // What was decided is worth more than that it can be decided again.
-            record.unreplayable = Some("what is hidden in it decides how it goes on".to_owned());
+            // A record that cannot be replayed is better than none.
+            record.unreplayable = Some("the outcome depends on a masked value".to_owned());
             self.mask_directives(&settings, &mut record)?;
         }
         let digest = writer.seal(&record, &mut self.line);
@@ -162,13 +162,13 @@ impl RecordBuilder {
         Ok(writer.append(&self.line, digest)?)
     }
 
-    /// Whether the line shows no secret of the configuration.
+    /// Reports whether the line holds no secret of the configuration.
     fn is_clean(&self) -> bool {
         let Ok(line) = str::from_utf8(&self.line) else { return false };
         matches!(self.store.secrets().redact(line), Cow::Borrowed(_))
     }
 
-    /// Takes what the masks of the call find out of what it was decided on.
+    /// Masks the arguments and answers of the call with its own masks.
     fn mask(&mut self, settings: &KeyedSettings, record: &mut Record) -> Result<(), RecordError> {
         let (server, read) = target_server(&record.steps);
         let servers = masking_servers(&settings.value, server.as_deref());
@@ -183,7 +183,7 @@ impl RecordBuilder {
             None => String::new(),
         };
         if arguments != record.arguments || read.as_ref().is_some_and(|read| *read != as_read) {
-            // How they were read tells more than a text in which half is missing.
+            // Arguments as they were read say more than a text with gaps.
             record.arguments = if as_read.starts_with('{') { as_read } else { arguments };
             record.masked.push(MaskedPart::Arguments);
         }
@@ -209,7 +209,7 @@ impl RecordBuilder {
         Ok(())
     }
 
-    /// Takes the secrets of the configuration out of what a call was decided on.
+    /// Removes the secrets of the configuration from the name, arguments and answers of the call.
     fn redact(&self, record: &mut Record) {
         let secrets = self.store.secrets();
         let hidden = &mut record.masked;
@@ -234,7 +234,7 @@ impl RecordBuilder {
         }
     }
 
-    /// Hides in what was said what is hidden in what it was said to.
+    /// Masks the directives in the same way as the call itself.
     fn mask_directives(&mut self, settings: &KeyedSettings, record: &mut Record) -> Result<(), RecordError> {
         let (server, _) = target_server(&record.steps);
         let servers = masking_servers(&settings.value, server.as_deref());
@@ -264,7 +264,7 @@ impl RecordBuilder {
     }
 }
 
-/// The player, which is started when it is first needed.
+/// Returns the replayer, and creates it when it is first needed.
 fn start_replayer<'p>(
     replayer: &'p mut Option<Replayer>,
     component: &Component,
@@ -275,7 +275,7 @@ fn start_replayer<'p>(
     replayer.as_mut().ok_or(RecordError::Withheld)
 }
 
-/// What the caller got.
+/// Returns the length and digest of what the caller got.
 fn caller_digest(steps: &[RecordedStep]) -> Option<ContentDigest> {
     let RecordedStep { event, say: RecordedDirective::Done(ended), .. } = steps.last()? else { return None };
     if let Some(RecordedEvent::Forwarded(forwarded)) = event
@@ -286,7 +286,7 @@ fn caller_digest(steps: &[RecordedStep]) -> Option<ContentDigest> {
     ended.text.as_deref().map(ContentDigest::of).or_else(|| ended.content.clone())
 }
 
-/// The server that a call went to or would have, where that is known, and its arguments as they were read.
+/// Returns the server of the call, if known, and the arguments as they were read.
 fn target_server(steps: &[RecordedStep]) -> (Option<String>, Option<String>) {
     let found = steps.iter().find_map(|step| match &step.say {
         RecordedDirective::Request(sent) => {
@@ -299,17 +299,17 @@ fn target_server(steps: &[RecordedStep]) -> (Option<String>, Option<String>) {
     found.unwrap_or_default()
 }
 
-/// The servers whose masks are for a call: its own; where that is not known it may have been meant for any that has some.
+/// Returns the servers whose masks apply to a call: its own, or every server with masks if its own is unknown.
 fn masking_servers<'a>(settings: &'a Settings, own: Option<&'a str>) -> Vec<&'a str> {
     match own {
         Some(own) => vec![own],
-        // The masks of all servers are among those of each.
+        // The masks of each server include those for all servers.
         None if settings.server_masks.is_empty() => vec![""],
         None => settings.server_masks.iter().map(|masks| masks.server.as_str()).collect(),
     }
 }
 
-/// JSON as the masks of all of these servers leave it.
+/// Masks JSON with the masks of all these servers.
 fn mask_json(
     replayer: &mut Replayer,
     settings: &KeyedSettings,
@@ -319,7 +319,7 @@ fn mask_json(
     servers.iter().try_fold(json.to_owned(), |json, server| replayer.mask_json(settings, server, &json))
 }
 
-/// The same for a text that is no JSON.
+/// Masks a text that is not JSON with the masks of all these servers.
 fn mask_text(
     replayer: &mut Replayer,
     settings: &KeyedSettings,
@@ -333,7 +333,7 @@ fn is_json(text: &str) -> bool {
     text.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
-/// What the masks of a gate are known by.
+/// Returns the key of a gate's masks.
 fn masks_key(settings: &Settings) -> Arc<str> {
     sha256(RecordedSettings::masks_of(settings).as_bytes()).into()
 }

@@ -1,4 +1,4 @@
-//! What calls are tried on when they are over: another component, another configuration, or both.
+//! A candidate: the other component, the other configuration, or both, that finished calls are tried on.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use crate::logic::types::masking::{CustomMask, Masks};
 use crate::logic::{Component, ComponentOptions};
 use crate::words::NamedCase;
 
-/// What calls are tried on; with neither, they are played as they were.
+/// The component and the configuration to try calls on; without either, calls are replayed as they were.
 #[derive(Clone, Default)]
 pub struct Candidate {
-    /// Another component.
+    /// The component to use instead of the recorded one.
     pub component: Option<Component>,
-    /// Another configuration.
+    /// The configuration to use instead of the recorded settings.
     pub config: Option<Arc<Config>>,
 }
 
 impl Candidate {
-    /// The same, once it is sure that gates can be opened with it; and which of its servers cannot be used, and why. Those are
-    /// switched off, as they would be in a gateway.
+    /// Returns the candidate after checking that gates can be opened with it, and lists the servers that it cannot use,
+    /// which are disabled as they would be in a gateway.
     pub(crate) fn checked(&self, options: &ComponentOptions) -> Result<(Self, Vec<UnusableServer>), GateError> {
         let Some(config) = &self.config else { return Ok((self.clone(), Vec::new())) };
         let component = match &self.component {
@@ -45,40 +45,41 @@ impl Candidate {
         Ok((Candidate { component: self.component.clone(), config: Some(Arc::new(config)) }, unusable))
     }
 
-    /// Whether calls are to come out as they were.
+    /// Reports whether the candidate changes nothing, so that calls must end as they were recorded.
     pub fn is_same(&self) -> bool {
         self.component.is_none() && self.config.is_none()
     }
 }
 
-/// A server of a candidate that cannot be used, so that calls to it are calls to a server that is not there.
+/// A server of a candidate that cannot be used; calls to it are calls to an unknown server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnusableServer {
-    /// Its id.
+    /// The id of the server.
     pub server: String,
-    /// What is wrong with its entry, and where.
+    /// The error in its configuration entry, with its position.
     pub reason: String,
 }
 
-/// Whose settings are wanted.
+/// The call whose settings are needed.
 #[derive(Clone, Copy)]
 pub(crate) struct SettingsQuery<'a> {
-    /// What the gate of the call had.
+    /// The settings of the gate that decided the call.
     pub settings: &'a KeyedSettings,
-    /// Who made the call, where that is known.
+    /// The principal that made the call, if known.
     pub principal: Option<&'a str>,
-    /// The caller's own limit of the text.
+    /// The caller's own limit for the text of a result.
     pub limit: Option<u64>,
 }
 
-/// The settings that calls would have had, by whose they are.
+/// A cache of the settings that calls would have with the candidate's configuration.
 #[derive(Default)]
 pub(crate) struct CandidateSettings(HashMap<Key, Option<KeyedSettings>>);
 
 type Key = (Arc<str>, Option<String>, Option<u64>);
 
 impl CandidateSettings {
-    /// The settings that a call would have had with this configuration; none where that does not let the caller in.
+    /// Returns the settings that a call would have with this configuration, or `None` if the configuration does not
+    /// admit its principal.
     pub(crate) fn settings(
         &mut self,
         config: &Config,
@@ -96,7 +97,7 @@ impl CandidateSettings {
                 view.pass_through = settings.value.form == ResultForm::PassThrough;
                 view.max_result_bytes = limit;
                 let settings = crate::gate::settings(replayer.logic(), config, &view)?;
-                // Under its digest, so that what has not changed is known to be the same.
+                // The key is the digest, so unchanged settings compare equal to the recorded ones.
                 Some(Keyed { key: digest(&RecordedSettings::from(&settings)), value: Arc::new(settings) })
             }
         };
@@ -108,7 +109,7 @@ impl CandidateSettings {
     }
 }
 
-/// What is said to whoever is not let in.
+/// Returns the directive for a principal that the candidate's configuration does not admit.
 pub(crate) fn unknown_principal() -> RecordedDirective {
     RecordedDirective::Done(Box::new(RecordedResult {
         code: Code::NotAllowed.name().to_owned(),
@@ -122,9 +123,10 @@ pub(crate) fn unknown_principal() -> RecordedDirective {
     }))
 }
 
-/// What a principal may use with this configuration; none where there are tokens, and none of them is its own.
+/// Returns what a principal may use with this configuration, or `None` if the configuration has tokens and none for it.
 ///
-/// Where there are no tokens, everybody keeps what it has, as far as there are such servers; and so does who needs none.
+/// Without tokens, and for principals that need none, the recorded selection stays, limited to servers that still
+/// exist.
 fn view(config: &Config, principal: Option<&str>, recorded: &Settings) -> Option<GateView> {
     let usable = |id: &str| config.servers.iter().any(|server| server.id == id && server.enabled);
     let tokens = views(config);
@@ -141,7 +143,7 @@ fn view(config: &Config, principal: Option<&str>, recorded: &Settings) -> Option
     Some(GateView { selection, capabilities, ..GateView::default() })
 }
 
-/// Whether something that is masked in what a server says with the first settings may be left as it is with the second.
+/// Reports whether the candidate may leave something unmasked that the recorded settings mask in a server's answers.
 pub(super) fn masks_less(recorded: &Settings, candidate: &Settings, server: &str) -> bool {
     let of = |settings: &Settings| -> Vec<Masks> {
         let own = settings.server_masks.iter().filter(|own| own.server == server).map(|own| &own.masks);
@@ -166,7 +168,7 @@ pub(super) fn masks_less(recorded: &Settings, candidate: &Settings, server: &str
 }
 
 const MOST_TRIED: usize = 1024;
-/// The groups that have all of the group `basic`.
+/// The groups that include the group `basic`.
 const WITH_BASIC: [&str; 3] = ["secrets", "security", "kubernetes"];
 
 #[cfg(test)]
@@ -227,7 +229,7 @@ mod tests {
             let found = |before: Settings, after: Settings, server| masks_less(&before, &after, server);
             let less = found(settings(before, &none), settings(after, &none), "one");
             assert_eq!(less, expected, "{before} → {after}");
-            // Those of a server count for that server.
+            // Masks of a server apply to that server only.
             let less = |server| found(settings(&none, before), settings(&none, after), server);
             assert_eq!((less("one"), less("two")), (expected, false), "{before} → {after}");
         }

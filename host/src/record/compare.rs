@@ -1,36 +1,36 @@
-//! How what is decided now differs from what was decided then: a pure function over two lists of directives.
+//! Compares what is decided now with what was decided then: a pure function of two lists of directives.
 
 use super::directive::{
     RecordedDirective, RecordedLongText, RecordedQuestion, RecordedRequest, RecordedResult, is_answer,
 };
 
-/// What became of a decision.
+/// The ways in which a decision can differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DifferenceKind {
-    /// It was let through, and is refused now.
+    /// The call was let through, and is refused now.
     Denied,
-    /// It was refused, and is let through now.
+    /// The call was refused, and is let through now.
     Allowed,
-    /// A person is asked now, or no longer is.
+    /// A person must approve the call now, or no longer needs to.
     Approval,
-    /// It goes to another tool.
+    /// The call goes to a different tool.
     Rerouted,
-    /// Its arguments are read otherwise.
+    /// The arguments are read differently.
     Arguments,
-    /// Other parts of its answer are masked.
+    /// Other parts of the result are masked.
     Masking,
-    /// After a failure it goes on otherwise.
+    /// After a failure, the call continues differently.
     Retry,
-    /// Its answer passed unread, and is read now; what would be masked in it is not known, since it was not kept.
+    /// The result was passed through unread and is read now; it was not kept, so what would be masked is unknown.
     Unread,
-    /// It ends otherwise.
+    /// The call ends differently.
     Result,
-    /// It ends alike, for other reasons.
+    /// The call ends the same, for other reasons.
     Trace,
 }
 
 impl DifferenceKind {
-    /// All of them, gravest first, with their names.
+    /// All kinds, most serious first, each with its name and its title.
     pub const ALL: [(DifferenceKind, &'static str, &'static str); 10] = [
         (DifferenceKind::Denied, "denied", "newly denied"),
         (DifferenceKind::Allowed, "allowed", "newly allowed"),
@@ -39,22 +39,22 @@ impl DifferenceKind {
         (DifferenceKind::Arguments, "arguments", "arguments read differently"),
         (DifferenceKind::Masking, "masking", "masked differently"),
         (DifferenceKind::Retry, "retry", "retried differently"),
-        (DifferenceKind::Unread, "unread", "answer read now"),
+        (DifferenceKind::Unread, "unread", "result now read"),
         (DifferenceKind::Result, "result", "ends differently"),
         (DifferenceKind::Trace, "trace", "other reasons"),
     ];
 
-    /// Its name on the command line and in JSON.
+    /// Returns the name of the kind on the command line and in JSON.
     pub fn name(self) -> &'static str {
         Self::ALL[self as usize].1
     }
 
-    /// Its name for people.
+    /// Returns the name of the kind for people.
     pub fn title(self) -> &'static str {
         Self::ALL[self as usize].2
     }
 
-    /// The kind of a name.
+    /// Returns the kind with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known, _)| *known == name).map(|(kind, ..)| *kind)
     }
@@ -63,19 +63,20 @@ impl DifferenceKind {
 /// One way in which a decision differs, with both sides in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What became of it.
+    /// The kind of the difference.
     pub kind: DifferenceKind,
-    /// The rule that decided, or what is not the same; no word of arguments or answers, which the sides may quote.
+    /// The rule that decided, or what differs, without any quote from arguments or answers; the two sides may quote
+    /// them.
     pub rule: String,
-    /// What was decided then.
+    /// The recorded decision.
     pub was: String,
-    /// What is decided now.
+    /// The decision now.
     pub now: String,
 }
 
-/// All ways in which the second list of directives differs from the first; none where they come to the same.
+/// Returns all ways in which the second list of directives differs from the first.
 ///
-/// Either may end before `done`: what was not recorded cannot be played.
+/// Either list may end before `done`, because events that were not recorded cannot be replayed.
 pub fn compare<'a>(
     was: impl IntoIterator<Item = &'a RecordedDirective>,
     now: impl IntoIterator<Item = &'a RecordedDirective>,
@@ -85,9 +86,9 @@ pub fn compare<'a>(
         let rule = match kind {
             DifferenceKind::Denied => now.last_note(),
             DifferenceKind::Allowed => was.last_note(),
-            DifferenceKind::Rerouted => "another tool is called".to_owned(),
-            DifferenceKind::Arguments if now.has_bad_arguments() => "they are refused".to_owned(),
-            DifferenceKind::Arguments => "they are no longer refused".to_owned(),
+            DifferenceKind::Rerouted => "a different tool is called".to_owned(),
+            DifferenceKind::Arguments if now.has_bad_arguments() => "the arguments are refused".to_owned(),
+            DifferenceKind::Arguments => "the arguments are no longer refused".to_owned(),
             DifferenceKind::Trace => OTHER_REASONS.to_owned(),
             _ => other_end(was.code(), now.code()),
         };
@@ -96,9 +97,9 @@ pub fn compare<'a>(
     match (was.is_refused(), now.is_refused()) {
         (false, true) => return whole(DifferenceKind::Denied),
         (true, false) if now.is_admitted() || now.has_bad_arguments() => return whole(DifferenceKind::Allowed),
-        // What a server would have offered that was not connected then, nobody knows.
+        // The tools of a server that was not connected then are unknown.
         (true, false) => return whole(DifferenceKind::Result),
-        // The same refusal may name other tools that there are.
+        // The same refusal may list other available tools.
         (true, true) if was.code() == now.code() && was.result == now.result => return Vec::new(),
         (true, true) if was.code() == now.code() => return whole(DifferenceKind::Trace),
         (true, true) => return whole(DifferenceKind::Result),
@@ -129,12 +130,12 @@ pub fn compare<'a>(
     if let (Some(before), Some(after)) = (was.arguments(), now.arguments())
         && before != after
     {
-        found.push(differ(DifferenceKind::Arguments, "they are read otherwise", before, after));
+        found.push(differ(DifferenceKind::Arguments, "the arguments are read differently", before, after));
     }
     if was.later_steps != now.later_steps {
         found.push(differ(
             DifferenceKind::Retry,
-            "the failure is met in another way",
+            "the failure is handled differently",
             was.describe_later_steps(),
             now.describe_later_steps(),
         ));
@@ -143,23 +144,28 @@ pub fn compare<'a>(
     let unread = |course: &Course<'_>| course.requests.first().is_some_and(|sent| sent.forward_up_to.is_some());
     let content = |course: &Course<'_>| course.result.is_some_and(|ended| ended.content.is_some());
     if unread(&was) && !unread(&now) && !content(&now) {
-        let now = "the answer would be read, and masked where anything is found in it".to_owned();
-        found.push(differ(DifferenceKind::Unread, "its answer is read", "the answer passed unread".to_owned(), now));
+        let now = "the result is read and masked".to_owned();
+        found.push(differ(
+            DifferenceKind::Unread,
+            "the result is read",
+            "the result was passed through".to_owned(),
+            now,
+        ));
     }
-    // Where more than the reasons differ, nobody needs to be told that these do.
+    // If anything else differs, a difference in the reasons is not worth reporting.
     let end = compare_ends(&was, &now).filter(|end| found.is_empty() || end.kind != DifferenceKind::Trace);
     found.extend(end);
     found
 }
 
-/// How the ends differ of two courses that went alike until then.
+/// Compares the ends of two calls that went the same way until then.
 fn compare_ends(was: &Course<'_>, now: &Course<'_>) -> Option<Difference> {
     let differ = |kind, rule: &str, was, now| Some(differ(kind, rule, was, now));
     let (Some(before), Some(after)) = (was.result, now.result) else {
         if was.result.is_some() == now.result.is_some() {
             return None;
         }
-        // What becomes of a text that was not too long then, nobody knows.
+        // The end is not recorded, so compare how the long text is handled.
         if describe_long_text(was.long) != describe_long_text(now.long) {
             return differ(
                 DifferenceKind::Result,
@@ -179,7 +185,7 @@ fn compare_ends(was: &Course<'_>, now: &Course<'_>) -> Option<Difference> {
         (Some(long), Some(other)) if long.text != other.text => {
             let text =
                 |long: &RecordedLongText| format!("a text of {} bytes, {}", long.text.bytes, short(&long.text.sha256));
-            return differ(DifferenceKind::Masking, "its text is masked otherwise", text(long), text(other));
+            return differ(DifferenceKind::Masking, "the text is masked differently", text(long), text(other));
         }
         (long, other) if describe_long_text(long) != describe_long_text(other) => {
             return differ(DifferenceKind::Result, OTHERWISE_LONG, describe_long_text(long), describe_long_text(other));
@@ -192,13 +198,13 @@ fn compare_ends(was: &Course<'_>, now: &Course<'_>) -> Option<Difference> {
         return differ(kind, &other_end(was.code(), now.code()), describe_end(before), describe_end(after));
     }
     if before.truncated != after.truncated || before.text != after.text || before.attempts != after.attempts {
-        return differ(DifferenceKind::Result, "its result is another", describe_end(before), describe_end(after));
+        return differ(DifferenceKind::Result, "the result differs", describe_end(before), describe_end(after));
     }
-    // What passed unread then is compared by whoever has the answer.
+    // A result that was passed through has no recorded content here; `Replayer::differences` compares it.
     if before.content != after.content && before.content.is_some() && is_answer(&after.code) {
         return differ(
             DifferenceKind::Masking,
-            "its answer is masked otherwise",
+            "the result is masked differently",
             describe_end(before),
             describe_end(after),
         );
@@ -221,32 +227,32 @@ fn differ(kind: DifferenceKind, rule: &str, was: String, now: String) -> Differe
     Difference { kind, rule: rule.to_owned(), was, now }
 }
 
-/// How two calls end that end with these codes.
+/// Describes how the ends of two calls with these codes differ.
 fn other_end(was: Option<&str>, now: Option<&str>) -> String {
     match (was, now) {
-        (Some(was), Some(now)) if was != now => format!("it ends with {now} and not with {was}"),
+        (Some(was), Some(now)) if was != now => format!("it ends with {now} instead of {was}"),
         (Some(was), None) => format!("it does not end with {was}"),
         (None, Some(now)) => format!("it ends with {now}"),
-        _ => "it ends otherwise".to_owned(),
+        _ => "it ends differently".to_owned(),
     }
 }
 
-/// What happens to a text that is too long.
+/// Describes what happens to a text that is too long.
 fn describe_long_text(long: Option<&RecordedLongText>) -> String {
     match long {
-        None => "the text is given out as it is, or cut".to_owned(),
+        None => "the text is returned whole, or cut".to_owned(),
         Some(RecordedLongText { spill: true, summarize: true, .. }) => "the text is kept and summarized".to_owned(),
         Some(RecordedLongText { spill: true, .. }) => "the text is kept".to_owned(),
         Some(_) => "the text is summarized".to_owned(),
     }
 }
 
-/// The course that a call took.
+/// The steps of a call, sorted by what they are for.
 #[derive(Default)]
 struct Course<'a> {
     question: Option<&'a RecordedQuestion>,
     requests: Vec<&'a RecordedRequest>,
-    /// What was done after the first request, in words.
+    /// The steps after the first request, in words.
     later_steps: Vec<String>,
     long: Option<&'a RecordedLongText>,
     result: Option<&'a RecordedResult>,
@@ -292,7 +298,7 @@ impl<'a> Course<'a> {
         self.result.and_then(|ended| ended.trace.last()).cloned().unwrap_or_default()
     }
 
-    /// The rules let it through, to its server or to a person.
+    /// Reports whether the rules let the call through, to its server or to a person.
     fn is_admitted(&self) -> bool {
         self.question.is_some() || !self.requests.is_empty()
     }
@@ -324,7 +330,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// How it ends, where another one that went alike until then does not.
+    /// Describes the end of a call when another call went the same way until then and ended differently.
     fn describe_end(&self) -> String {
         if self.is_admitted() { self.describe_later_steps() } else { self.describe() }
     }
@@ -336,7 +342,7 @@ impl<'a> Course<'a> {
     }
 }
 
-/// How a call ended, in words.
+/// Describes in words how a call ended.
 pub fn describe_end(ended: &RecordedResult) -> String {
     let cut = if ended.truncated { ", cut" } else { "" };
     match (&ended.text, &ended.content) {
@@ -346,13 +352,13 @@ pub fn describe_end(ended: &RecordedResult) -> String {
     }
 }
 
-/// As much of a digest as tells it from others.
+/// Shortens a digest to its first digits, for people.
 pub fn short(digest: &str) -> &str {
     digest.get(..12).unwrap_or(digest)
 }
 
 const OTHER_REASONS: &str = "for other reasons";
-const OTHERWISE_LONG: &str = "a long text is met in another way";
+const OTHERWISE_LONG: &str = "a long text is handled differently";
 
 #[cfg(test)]
 mod tests {
@@ -473,16 +479,20 @@ mod tests {
             ("rule", vec![x(), ok()], vec![noted("not-allowed")]),
             ("rule", vec![noted("unknown-tool")], vec![x()]),
             ("a rule", vec![x(), ok()], vec![ask(), x(), ok()]),
-            ("another tool is called", vec![x(), ok()], vec![sent("a", "y", "{}")]),
-            ("they are read otherwise", vec![x(), ok()], vec![sent("a", "x", r#"{"key":"s3cret 2"}"#), ok()]),
-            ("they are refused", vec![x(), ok()], vec![done("invalid-arguments", None)]),
-            ("they are no longer refused", vec![done("invalid-arguments", None)], vec![x()]),
-            ("its answer is masked otherwise", vec![x(), ok()], vec![x(), done("ok", Some("[MASKED]"))]),
-            ("the failure is met in another way", vec![x(), x(), ok()], vec![x(), done("timeout", None)]),
-            ("its answer is read", vec![unread(), done("ok", None)], vec![sent("a", "x", "{}"), done("ok", None)]),
-            ("it ends with timeout and not with ok", vec![x(), ok()], vec![x(), done("timeout", None)]),
+            ("a different tool is called", vec![x(), ok()], vec![sent("a", "y", "{}")]),
+            (
+                "the arguments are read differently",
+                vec![x(), ok()],
+                vec![sent("a", "x", r#"{"key":"s3cret 2"}"#), ok()],
+            ),
+            ("the arguments are refused", vec![x(), ok()], vec![done("invalid-arguments", None)]),
+            ("the arguments are no longer refused", vec![done("invalid-arguments", None)], vec![x()]),
+            ("the result is masked differently", vec![x(), ok()], vec![x(), done("ok", Some("[MASKED]"))]),
+            ("the failure is handled differently", vec![x(), x(), ok()], vec![x(), done("timeout", None)]),
+            ("the result is read", vec![unread(), done("ok", None)], vec![sent("a", "x", "{}"), done("ok", None)]),
+            ("it ends with timeout instead of ok", vec![x(), ok()], vec![x(), done("timeout", None)]),
             ("it does not end with ok", vec![x(), ok()], vec![x()]),
-            ("a long text is met in another way", vec![x(), ok()], vec![x(), long("s3cret", true)]),
+            ("a long text is handled differently", vec![x(), ok()], vec![x(), long("s3cret", true)]),
         ];
         for (at, (expected, was, now)) in rows.into_iter().enumerate() {
             let found = compare(&was, &now);
@@ -498,9 +508,9 @@ mod tests {
             (
                 vec![x(), ok()],
                 vec![x(), long("a", true)],
-                "the text is given out as it is, or cut → the text is kept and summarized",
+                "the text is returned whole, or cut → the text is kept and summarized",
             ),
-            (vec![x(), long("a", false)], vec![x(), ok()], "the text is kept → the text is given out as it is, or cut"),
+            (vec![x(), long("a", false)], vec![x(), ok()], "the text is kept → the text is returned whole, or cut"),
             (vec![x(), ok()], vec![x()], "ends as ok → waits for the answer"),
             (vec![done("timeout", None)], vec![], "timeout: why → was not decided"),
         ];
@@ -517,7 +527,7 @@ mod tests {
         let now = [ask(), sent("a", "x", r#"{"n":1}"#), done("ok", Some("other"))];
         let found = compare(&was, &now);
         let kinds: Vec<_> = found.iter().map(|difference| difference.kind).collect();
-        // The question has the arguments of before.
+        // The question shows the recorded arguments.
         assert_eq!(kinds, [DifferenceKind::Approval, DifferenceKind::Masking], "{found:?}");
     }
 

@@ -1,4 +1,4 @@
-//! Digests of what many calls share; what was seen before is not read again.
+//! Computes the digests of what many calls share, and caches them.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::logic::OfferedTools;
 use crate::logic::types::Tool;
 use crate::logic::types::execution::Settings;
 
-/// Finds what settings and offers are known by.
+/// Computes and caches the digests of settings and offered tools.
 #[derive(Default)]
 pub(crate) struct DigestCache {
     settings: PointerCache<Settings, Arc<Settings>>,
@@ -21,7 +21,7 @@ pub(crate) struct DigestCache {
 }
 
 impl DigestCache {
-    /// The settings of a gate, under their digest.
+    /// Returns the settings with their digest.
     pub(crate) fn settings(&mut self, settings: &Arc<Settings>) -> KeyedSettings {
         let known = self.settings.get(settings).unwrap_or_else(|| {
             let known = CachedPart { digest: digest(&RecordedSettings::from(&**settings)), replacement: None };
@@ -31,7 +31,7 @@ impl DigestCache {
         Keyed { key: known.digest, value: Arc::clone(settings) }
     }
 
-    /// What servers had offered, under its digest.
+    /// Returns the offered tools with their digest.
     pub(crate) fn offers(&mut self, offers: &OfferedTools) -> KeyedOffers {
         let digest = match self.offers.get(offers) {
             Some(known) => known.digest,
@@ -56,7 +56,7 @@ impl DigestCache {
     }
 }
 
-/// The digest of something as it is recorded.
+/// Returns the digest of a value in its recorded form.
 pub(super) fn digest<T: Serialize>(value: &T) -> Arc<str> {
     let json = serde_json::to_vec(value).expect("shapes have string keys only, so they are always JSON");
     sha256(&json).into()

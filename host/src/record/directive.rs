@@ -1,4 +1,4 @@
-//! A directive as it is recorded: whole, but for what an answer brings, of which a digest is kept.
+//! The recorded form of a directive: complete, except that a tool's output is replaced by its digest.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -8,13 +8,13 @@ use crate::logic::types::execution::{Directive, Oversize, Question, Request, Too
 use crate::logic::types::{ToolRef, WaitRange};
 use crate::words::NamedCase;
 
-/// What the component said, as it is recorded. Two directives that are recorded alike are the same.
+/// The recorded form of a directive; directives are the same if their recorded forms are equal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordedDirective {
     /// Connect these servers.
     Connect(Vec<String>),
-    /// Send this.
+    /// Send this request.
     Request(RecordedRequest),
     /// Open a new session with this server.
     Reconnect(String),
@@ -22,34 +22,34 @@ pub enum RecordedDirective {
     Reauthenticate(String),
     /// Wait for a time between these, in milliseconds.
     Wait {
-        /// The shortest.
+        /// The shortest wait.
         min_ms: u64,
-        /// The longest.
+        /// The longest wait.
         max_ms: u64,
     },
-    /// Ask a person.
+    /// Ask a person for approval.
     Ask(RecordedQuestion),
-    /// Keep or shorten a text.
+    /// Keep or summarize a long text.
     Condense(RecordedLongText),
-    /// This is the result.
+    /// The call ends with this result.
     Done(Box<RecordedResult>),
 }
 
-/// A request.
+/// The recorded form of a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedRequest {
-    /// To this server.
+    /// The server that gets the request.
     pub server: String,
     /// The MCP method.
     pub method: String,
-    /// Its `params`.
+    /// The request's `params`.
     pub params: JsonText,
-    /// An answer with at most this many bytes of text may pass unread.
+    /// A result with at most this many bytes of text may be passed through unread.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub forward_up_to: Option<u64>,
 }
 
-/// A question to a person.
+/// The recorded form of a question to a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedQuestion {
     /// The server of the tool.
@@ -62,58 +62,58 @@ pub struct RecordedQuestion {
     pub reason: String,
 }
 
-/// A text that is too long.
+/// The recorded form of a text that is too long.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedLongText {
     /// The server of the tool.
     pub server: String,
     /// The tool.
     pub tool: String,
-    /// How long it is, and its digest.
+    /// The length and digest of the text.
     pub text: ContentDigest,
-    /// It is to be kept.
+    /// Whether the text is kept in a file.
     pub spill: bool,
-    /// It is to be summarized.
+    /// Whether the text is summarized.
     pub summarize: bool,
 }
 
-/// What a call came to.
+/// The recorded form of a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedResult {
-    /// How it ended.
+    /// The code of the result.
     pub code: String,
-    /// The server of the tool that was meant, if one was found.
+    /// The server of the tool, if a tool was found.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub server: Option<String>,
-    /// The tool.
+    /// The tool, if one was found.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tool: Option<String>,
-    /// What the model is told, where those are our words and not those of a tool.
+    /// The text for the model, if toolgate wrote it and not a tool.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub text: Option<String>,
-    /// What it gives out beside that: texts, blocks, structured content.
+    /// The length and digest of the tool's output: text, content blocks and structured content.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub content: Option<ContentDigest>,
     /// How often the request was sent.
     pub attempts: u32,
-    /// It was cut or summarized.
+    /// Whether the text was cut or summarized.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub truncated: bool,
-    /// How it was decided.
+    /// The trace of the decision.
     pub trace: Vec<String>,
 }
 
-/// How long something is, and its SHA-256.
+/// The length of a content, and its SHA-256.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentDigest {
-    /// How many bytes.
+    /// The length in bytes.
     pub bytes: u64,
     /// The SHA-256, in hexadecimal.
     pub sha256: String,
 }
 
 impl ContentDigest {
-    /// Of a text.
+    /// Computes the length and digest of a text.
     pub fn of(text: &str) -> Self {
         ContentDigest { bytes: text.len() as u64, sha256: sha256(text.as_bytes()) }
     }
@@ -157,15 +157,15 @@ impl From<ToolResult> for RecordedResult {
     }
 }
 
-/// Whether a call that ended so gives out what the tool answered.
+/// Reports whether a call with this code returns the tool's output.
 pub fn is_answer(code: &str) -> bool {
     matches!(code, "ok" | "tool-error")
 }
 
-/// How long what a result gives out is, and its digest; none where that is nothing.
+/// Computes the length and digest of the output in a result; `None` if it has no output.
 ///
-/// An answer that is passed through is what the server wrote, so its digest is that of the answer; of what was taken apart,
-/// each part is counted in with its length before it.
+/// A result that is passed through has the digest of the server's JSON. Otherwise the digest covers all parts, each
+/// preceded by its length.
 pub fn result_digest(result: &ToolResult) -> Option<ContentDigest> {
     let ToolResult { text, content, structured, more, answer, .. } = result;
     if let Some(answer) = answer {
@@ -185,7 +185,7 @@ pub fn result_digest(result: &ToolResult) -> Option<ContentDigest> {
 }
 
 impl RecordedDirective {
-    /// The tool that it is about, if it is about one: its server and its name there.
+    /// Returns the server and name of the tool that the directive is about, if any.
     pub fn tool(&self) -> Option<(String, String)> {
         match self {
             RecordedDirective::Done(ended) => Some((ended.server.clone()?, ended.tool.clone()?)),
@@ -196,7 +196,7 @@ impl RecordedDirective {
         }
     }
 
-    /// The kind of directive, as the WIT names it.
+    /// Returns the kind of directive, as the WIT names it.
     pub fn kind(&self) -> &'static str {
         match self {
             RecordedDirective::Connect(_) => "connect",
@@ -212,7 +212,7 @@ impl RecordedDirective {
 }
 
 impl RecordedRequest {
-    /// The tool that is called, and its arguments; none where the request is for something else.
+    /// Returns the tool and the arguments of a `tools/call` request, and `None` for other requests.
     pub fn call(&self) -> Option<(String, String)> {
         #[derive(Deserialize)]
         struct Params<'a> {

@@ -1,4 +1,4 @@
-//! An event as it is recorded.
+//! The recorded form of an event.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,58 +7,58 @@ use super::text::JsonText;
 use crate::logic::types::execution::{Condensed, Event, Failed, Summary};
 use crate::logic::types::{Failure, HttpFailure, Phase, RpcFailure};
 
-/// What the component was told, as it is recorded.
+/// The recorded form of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordedEvent {
     /// The servers are connected.
     Connected,
-    /// The `result` of an answer.
+    /// The server answered with this `result`.
     Answered(JsonText),
-    /// An answer went to the caller unread.
+    /// The result went to the caller unread.
     Forwarded(ForwardedAnswer),
     /// The directive could not be carried out.
     Failed(FailedOperation),
-    /// The new session stands.
+    /// The new session is open.
     Reconnected,
-    /// The new authorization is there.
+    /// The new authorization was granted.
     Authenticated,
     /// The wait is over.
     Waited,
-    /// What the person said.
+    /// The person approved or declined.
     Approved(bool),
-    /// There was nobody to ask.
+    /// Nobody could be asked.
     Unasked,
-    /// What became of a text that was too long.
+    /// A long text was kept or summarized.
     Condensed(RecordedCondensed),
-    /// The caller gave up.
+    /// The caller cancelled the call.
     Cancelled,
 }
 
-/// An answer that went to the caller unread.
+/// A result that was passed through unread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ForwardedAnswer {
-    /// The answer says `isError`.
+    /// Whether the result says `isError`.
     pub is_error: bool,
-    /// How many bytes it had.
+    /// The length of the result, in bytes.
     pub bytes: u64,
-    /// Its SHA-256, in hexadecimal.
+    /// The SHA-256 of the result, in hexadecimal.
     pub sha256: String,
-    /// The answer itself, where all is recorded as it is.
+    /// The result itself, if records are unmasked (`record.raw`).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub answer: Option<String>,
 }
 
-/// A failure, and how far the operation had come.
+/// A failure, and whether the request had been sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailedOperation {
-    /// What failed.
+    /// The failure.
     pub failure: RecordedFailure,
-    /// The request may have reached the server.
+    /// Whether the request may have reached the server.
     pub sent: bool,
 }
 
-/// What failed, under the names of the WIT.
+/// The recorded form of a failure, with the names of the WIT.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "each has the name and the meaning of a case in the WIT")]
@@ -77,19 +77,19 @@ pub enum RecordedFailure {
     RestartFailed(String),
 }
 
-/// What became of a text that was too long.
+/// The recorded outcome for a text that was too long.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecordedCondensed {
-    /// Where it is kept.
+    /// The file that keeps the text.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub kept: Option<String>,
-    /// A shorter text.
+    /// The summary.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub summary: Option<String>,
 }
 
 impl ForwardedAnswer {
-    /// Takes the answer itself, or what it is known by.
+    /// Sets the length and digest of the result, and the result itself if `whole` is set.
     pub(super) fn set_answer(&mut self, answer: String, whole: bool) {
         let ContentDigest { bytes, sha256 } = ContentDigest::of(&answer);
         (self.bytes, self.sha256, self.answer) = (bytes, sha256, whole.then_some(answer));
@@ -97,7 +97,7 @@ impl ForwardedAnswer {
 }
 
 impl RecordedEvent {
-    /// The name of the event, as the WIT has it.
+    /// Returns the name of the event, as the WIT has it.
     pub fn name(&self) -> &'static str {
         match self {
             RecordedEvent::Connected => "connected",
@@ -114,7 +114,7 @@ impl RecordedEvent {
         }
     }
 
-    /// The texts in it that others wrote, each of which may hold a secret; JSON is not among them.
+    /// Returns the texts that others wrote and that may hold secrets; JSON is not among them.
     pub(super) fn texts(&mut self) -> Vec<&mut String> {
         match self {
             RecordedEvent::Failed(FailedOperation {

@@ -1,4 +1,4 @@
-//! The folder of records: files of lines, and beside them, by digest, what many lines share.
+//! The layout of a folder of records: files of lines, and beside them the shared parts, named by digest.
 
 use std::fs;
 use std::io;
@@ -8,20 +8,20 @@ use std::time::SystemTime;
 use crate::calendar::Utc;
 use crate::config::variables::Variables;
 
-/// A file of records. They sort by when they were begun.
+/// A file of records; files sort by the time when they were started.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Segment {
-    /// When it was begun, as its name says it.
+    /// The time when the file was started, as its name has it.
     pub stamp: String,
-    /// Tells the process that wrote it from all others.
+    /// Identifies the process that wrote the file.
     pub run_id: String,
-    /// Which of the files of that process it is.
+    /// The number of the file among those of its process, from 1.
     pub number: u32,
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
 }
 
-/// What is stored once for many records.
+/// A kind of part that is stored once for many records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SharedPart {
     /// A component.
@@ -30,12 +30,12 @@ pub enum SharedPart {
     Settings,
     /// The tools of one server.
     Tools,
-    /// Which servers had offered which tools.
+    /// The tools that each server had offered, by digest.
     Catalog,
 }
 
 impl SharedPart {
-    /// What it is, in a word.
+    /// Returns the name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             SharedPart::Component => "component",
@@ -45,7 +45,7 @@ impl SharedPart {
         }
     }
 
-    /// The file of the part with this digest.
+    /// Returns the path of the part with this digest.
     pub fn path(self, dir: &Path, digest: &str) -> PathBuf {
         let ending = if self == SharedPart::Component { "wasm" } else { "json" };
         dir.join(PARTS).join(format!("{}-{digest}.{ending}", self.name()))
@@ -53,14 +53,14 @@ impl SharedPart {
 }
 
 impl Segment {
-    /// The file that a process begins now.
+    /// Names the file that a process starts now.
     pub fn new(dir: &Path, now: SystemTime, run_id: &str, number: u32) -> Self {
         let stamp = stamp(now);
         let path = dir.join(format!("{PREFIX}{stamp}-{run_id}-{number:04}{ENDING}"));
         Segment { stamp, run_id: run_id.to_owned(), number, path }
     }
 
-    /// The file that this is the path of, if it is one of ours.
+    /// Parses the path of a record file; returns `None` for other files.
     fn of(path: PathBuf) -> Option<Self> {
         let name = path.file_name()?.to_str()?.strip_prefix(PREFIX)?.strip_suffix(ENDING)?;
         let mut words = name.split('-');
@@ -69,12 +69,12 @@ impl Segment {
     }
 }
 
-/// The files of records in a folder, oldest first.
+/// Lists the record files in a folder, oldest first.
 pub fn segments(dir: &Path) -> io::Result<Vec<Segment>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        // A pipe under such a name would keep its reader waiting.
+        // Reading from a pipe with such a name would block.
         if entry.file_type()?.is_file() {
             found.extend(Segment::of(entry.path()));
         }
@@ -83,7 +83,7 @@ pub fn segments(dir: &Path) -> io::Result<Vec<Segment>> {
     Ok(found)
 }
 
-/// The parts in a folder.
+/// Lists the shared parts in a folder.
 pub(super) fn parts(dir: &Path) -> io::Result<Vec<PathBuf>> {
     match fs::read_dir(dir.join(PARTS)) {
         Ok(entries) => entries.map(|entry| entry.map(|entry| entry.path())).collect(),
@@ -92,26 +92,26 @@ pub(super) fn parts(dir: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// Whether this is a regular file: to open a pipe would be to wait for whoever is at its other end.
+/// Fails unless this is a regular file, because opening a pipe may block.
 pub(super) fn regular(path: &Path) -> io::Result<()> {
-    if fs::metadata(path)?.is_file() { Ok(()) } else { Err(io::Error::other("it is no regular file")) }
+    if fs::metadata(path)?.is_file() { Ok(()) } else { Err(io::Error::other("not a regular file")) }
 }
 
-/// A time as names of files have it; they sort as the times do.
+/// Formats a time for file names, which then sort by time.
 pub(super) fn stamp(time: SystemTime) -> String {
     Utc::from(time).to_string().replace(['-', ':', '.'], "")
 }
 
-/// The folder where nobody names one: the user's place for what programs keep.
+/// Returns the default folder for records, in the user's state folder.
 pub fn default_dir(variables: &Variables) -> PathBuf {
     // A relative path would mean another folder in each working directory.
     let path = |name: &str| variables.non_empty(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = path("XDG_STATE_HOME").or_else(|| path("HOME").map(|home| home.join(".local/state")));
-    // Where there is no such place the working directory is one that can be found again.
+    // Without a state folder, use the working directory, where the user can find the records.
     state.map_or_else(|| PathBuf::from("toolgate-records"), |state| state.join("toolgate").join("records"))
 }
 
-/// The folder of the parts within that of the records.
+/// The name of the folder for shared parts.
 pub(super) const PARTS: &str = "parts";
 const PREFIX: &str = "calls-";
 const ENDING: &str = ".jsonl";

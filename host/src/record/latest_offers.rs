@@ -1,4 +1,4 @@
-//! What servers have offered to others, lent to a call that could not use them then and would with a candidate.
+//! The latest tools of each server, for a call that could not use the server then and can with a candidate.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use super::replay::{KeyedOffers, ReplayCall, ReplayError, Replayer};
 use crate::logic::OfferedTools;
 use crate::logic::types::Tool;
 
-/// What each server has offered last, to whomever.
+/// The tools that each server offered last, to any caller.
 #[derive(Default)]
 pub(crate) struct LatestOffers(HashMap<String, Arc<[Tool]>>);
 
 impl LatestOffers {
-    /// Takes note of what servers have offered, and says whether any of it is new.
+    /// Remembers what servers have offered, and reports whether any of it is new.
     pub(crate) fn remember(&mut self, offers: &OfferedTools) -> bool {
         let mut new = false;
         for (server, tools) in offers.iter() {
@@ -29,14 +29,14 @@ impl LatestOffers {
         new
     }
 
-    /// What this server has offered last.
+    /// Returns the tools that this server offered last.
     pub(crate) fn of_server(&self, server: &str) -> Option<Arc<[Tool]>> {
         self.0.get(server).cloned()
     }
 }
 
-/// Plays a call on a candidate. Where that wants a server connected that was not asked for then, the server counts as one
-/// that has offered what it `offered` to others.
+/// Replays a call on a candidate. If the candidate connects a server that the recorded call did not ask for, the server
+/// offers the tools that `offered` returns.
 pub(crate) fn replay_with_offers(
     replayer: &mut Replayer,
     script: ReplayCall<'_>,
@@ -57,8 +57,8 @@ pub(crate) fn replay_with_offers(
     replayer.replay(ReplayCall { offers: &offers, changes, ..script })
 }
 
-/// The servers that are to be connected now, and of which nothing is known in the call: not what they offer, nor that they
-/// could not be reached.
+/// Returns the servers to be connected now about which the call's record says nothing: neither which tools they offer,
+/// nor that they could not be reached.
 fn unknown_servers<'a>(script: &ReplayCall<'_>, now: &'a [RecordedDirective]) -> Vec<&'a str> {
     let connects = |directive: &'a RecordedDirective| match directive {
         RecordedDirective::Connect(servers) => servers.as_slice(),
@@ -80,5 +80,5 @@ fn unknown_servers<'a>(script: &ReplayCall<'_>, now: &'a [RecordedDirective]) ->
     wanted
 }
 
-/// Of how many servers it is known what they have offered.
+/// The number of servers whose tools are remembered.
 const MOST_SERVERS: usize = 4096;

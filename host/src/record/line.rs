@@ -1,4 +1,4 @@
-//! One record: a line of JSON with a digest of itself and of the line before it.
+//! The line of one record: JSON with a digest of itself and of the line before it.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -7,42 +7,42 @@ use super::directive::{ContentDigest, RecordedDirective};
 use super::event::RecordedEvent;
 use super::text::hex;
 
-/// One call: all that it was decided on, and what was decided.
+/// One call: everything it was decided on, and what was decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The version of this format.
     pub v: u32,
     /// The id of the call.
     pub id: String,
-    /// When it began, in UTC, as RFC 3339 has it.
+    /// The time when the call began, in UTC, as RFC 3339 writes it.
     pub at: String,
-    /// How long it took, in milliseconds.
+    /// The duration of the call, in milliseconds.
     pub ms: f64,
-    /// Who made it, where that is known.
+    /// The principal that made the call, if known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub principal: Option<String>,
     /// The digest of the component.
     pub component: String,
-    /// The digest of the settings of its gate.
+    /// The digest of the gate's settings.
     pub settings: String,
-    /// The digest of what servers had offered when it began.
+    /// The digest of the tools that servers had offered when the call began.
     pub catalog: String,
-    /// The name as the model wrote it.
+    /// The name that the model wrote.
     pub name: String,
-    /// The arguments as the model wrote them.
+    /// The arguments that the model wrote.
     pub arguments: String,
-    /// The first directive; then each event, and the directive that followed.
+    /// The first directive, then each event with the directive that followed.
     pub steps: Vec<RecordedStep>,
-    /// What the caller got, where it got an answer.
+    /// The length and digest of what the caller got, if it got an answer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub result: Option<ContentDigest>,
-    /// The most bytes of text in the result, where the caller had a limit of its own.
+    /// The maximum bytes of text in the result, if the caller set a limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub limit: Option<u64>,
-    /// What is not recorded as it was, since it held secrets. The directives are then those that follow from what is recorded.
+    /// The parts that were masked because they held secrets; the directives are those for the masked parts.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub masked: Vec<MaskedPart>,
-    /// Why the directives do not follow from what is recorded, where they do not.
+    /// The reason why replaying the masked record does not give these directives.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unreplayable: Option<String>,
 }
@@ -55,31 +55,31 @@ pub enum MaskedPart {
     Name,
     /// The arguments.
     Arguments,
-    /// What a server answered, or how it failed.
+    /// The answer of a server, or its failure.
     Answer,
-    /// What servers had offered.
+    /// The tools that servers had offered.
     Catalog,
 }
 
 /// An event, and the directive that followed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedStep {
-    /// What happened; nothing before the first directive.
+    /// The event; none before the first directive.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub event: Option<RecordedEvent>,
-    /// The digest of what servers had offered by then, where that is not as before.
+    /// The digest of the tools that servers had offered by then, if they had changed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub catalog: Option<String>,
-    /// What was to be done.
+    /// The directive.
     pub say: RecordedDirective,
 }
 
 impl Record {
-    /// Writes the record as one line, and gives its digest.
+    /// Writes the record as one sealed line, and returns its digest.
     pub fn seal(&self, after: &str, line: &mut Vec<u8>) -> String {
         line.clear();
         self.write(line);
-        // The brace comes last.
+        // Remove the closing brace to append the seal.
         line.pop();
         line.extend_from_slice(AFTER);
         line.extend_from_slice(after.as_bytes());
@@ -91,21 +91,21 @@ impl Record {
         digest
     }
 
-    /// What was said, in its order.
+    /// Returns the directives in order.
     pub fn directives(&self) -> Vec<&RecordedDirective> {
         self.steps.iter().map(|step| &step.say).collect()
     }
 
-    /// The tool that was meant, if one was found: its server and its name there.
+    /// Returns the server and name of the tool that was meant, if one was found.
     pub fn tool(&self) -> Option<(String, String)> {
         self.steps.iter().rev().find_map(|step| step.say.tool())
     }
 }
 
-/// The seal of a line: what it says of itself.
+/// The seal of a line: its digest, and that of the line before it.
 #[derive(Clone, Copy, Debug)]
 pub struct LineSeal<'a> {
-    /// What the digest is of.
+    /// The bytes that the digest covers.
     sealed: &'a [u8],
     /// The digest of the line before.
     pub after: &'a str,
@@ -113,20 +113,20 @@ pub struct LineSeal<'a> {
     pub digest: &'a str,
 }
 
-/// What is wrong with a line.
+/// The damage of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineDamage {
-    /// It does not end as a record does.
-    #[error("it does not end as a record does")]
+    /// The line does not end like a record.
+    #[error("the line does not end like a record")]
     Torn,
-    /// Something in it is not as it was written.
-    #[error("it was changed after it was written")]
+    /// The line was changed after it was written.
+    #[error("the line was changed after it was written")]
     Changed,
-    /// The line that it followed is not the one before it.
-    #[error("the record before it was changed or taken out")]
+    /// The line before it is not the one that it names.
+    #[error("the record before this one was changed or removed")]
     OutOfOrder,
-    /// It is whole, but this version cannot read it.
-    #[error("this version of toolgate cannot read it")]
+    /// The line is intact, but this version cannot read it.
+    #[error("this version of toolgate cannot read the line")]
     Unreadable,
 }
 
@@ -143,24 +143,24 @@ impl<'a> LineSeal<'a> {
         }
     }
 
-    /// Whether the line is as it was written.
+    /// Reports whether the line is unchanged.
     pub fn holds(&self) -> bool {
         hex(&Sha256::digest(self.sealed)) == self.digest
     }
 }
 
-/// Reads a line, whose seal must hold.
+/// Reads a line and checks its seal.
 pub fn read(line: &[u8]) -> Result<Record, LineDamage> {
     if !LineSeal::find(line)?.holds() {
         return Err(LineDamage::Changed);
     }
-    // All texts at once are soon found to be texts.
+    // Checking the whole line as UTF-8 once is faster than checking each text.
     let line = str::from_utf8(line).map_err(|_| LineDamage::Unreadable)?;
     let record: Record = serde_json::from_str(line).map_err(|_| LineDamage::Unreadable)?;
     if record.v == VERSION { Ok(record) } else { Err(LineDamage::Unreadable) }
 }
 
-/// The last so many bytes, as a digest.
+/// Splits off the digest at the end.
 fn cut(bytes: &[u8]) -> Result<(&[u8], &str), LineDamage> {
     let at = bytes.len().checked_sub(DIGITS).ok_or(LineDamage::Torn)?;
     let (rest, digits) = bytes.split_at(at);
@@ -169,7 +169,7 @@ fn cut(bytes: &[u8]) -> Result<(&[u8], &str), LineDamage> {
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
-/// What stands for the digest of the line before the first.
+/// The digest that the first line names as its predecessor.
 pub const FIRST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 const DIGITS: usize = FIRST.len();
 const AFTER: &[u8] = b",\"after\":\"";
@@ -183,7 +183,7 @@ pub(super) mod tests {
     use super::super::text::JsonText;
     use super::*;
 
-    /// A small call.
+    /// Returns the record of a small call.
     pub fn record() -> Record {
         let sent = RecordedRequest {
             server: "demo".to_owned(),

@@ -1,4 +1,4 @@
-//! Reads records: every line of every file, one after the other, and what they share.
+//! Reads records: every line of every file in order, and the parts that lines share.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
@@ -14,36 +14,36 @@ use super::text::sha256;
 use crate::logic::types::Tool;
 use crate::logic::types::execution::Settings;
 
-/// The lines of all files in a folder.
+/// The lines of all record files in a folder.
 pub struct RecordLines {
     segments: std::vec::IntoIter<Segment>,
-    /// By process, the numbers of its files that were there when the folder was read.
+    /// The numbers of each process's files at the time when the folder was listed.
     there: HashMap<String, BTreeSet<u32>>,
     open: Option<(Segment, Arc<Path>, BufReader<File>)>,
     number: u64,
-    /// By process, the last of its files that was read and the digest of its last line.
+    /// The last file of each process that was read, and the digest of its last line.
     ends: HashMap<String, (u32, String)>,
-    /// What the next line must follow, where that is known.
+    /// The digest that the next line must name as its predecessor, if it is known.
     after: Option<String>,
 }
 
-/// A line that was found.
+/// The state of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LineState {
-    /// A record; whether its seal holds is for its reader to see.
+    /// A complete line; its seal has not been checked.
     Complete,
-    /// The last line of a file that was never written to its end.
+    /// The last line of a file, which was not completely written.
     Unfinished,
-    /// Something is wrong with it.
+    /// A damaged line.
     Damaged(LineDamage),
 }
 
-/// Where a line stands.
+/// The position of a line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinePosition {
     /// The file.
     pub file: Arc<Path>,
-    /// The line, from 1.
+    /// The number of the line, from 1.
     pub line: u64,
 }
 
@@ -54,12 +54,12 @@ impl std::fmt::Display for LinePosition {
 }
 
 impl RecordLines {
-    /// All lines in a folder, from the oldest file on.
+    /// Opens all record files in a folder, oldest first.
     pub fn of(dir: &Path) -> io::Result<Self> {
         Ok(Self::of_segments(folder::segments(dir)?))
     }
 
-    /// The lines of these files.
+    /// Reads the lines of these files.
     pub fn of_segments(segments: Vec<Segment>) -> Self {
         let mut there = HashMap::<String, BTreeSet<u32>>::new();
         for Segment { run_id, number, .. } in &segments {
@@ -68,14 +68,14 @@ impl RecordLines {
         RecordLines { segments: segments.into_iter(), there, open: None, number: 0, ends: HashMap::new(), after: None }
     }
 
-    /// Reads the next line into the buffer, and says where it stands; none at the end of the last file.
+    /// Reads the next line into the buffer and returns its position, or `None` after the last file.
     pub fn next(&mut self, line: &mut Vec<u8>) -> io::Result<Option<(LinePosition, LineState)>> {
         loop {
             let Some((segment, file, reader)) = &mut self.open else {
                 let Some(segment) = self.segments.next() else { return Ok(None) };
                 let reader = match File::open(&segment.path) {
                     Ok(file) => BufReader::with_capacity(1 << 16, file),
-                    // It was old, and is gone since the folder was read.
+                    // The file expired and was removed after the folder was listed.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                     Err(error) => return Err(error),
                 };
@@ -102,7 +102,7 @@ impl RecordLines {
             if line.pop_if(|byte| *byte == b'\n').is_none() {
                 let endless = line.len() as u64 == MOST_LINE;
                 if endless {
-                    // Nobody wrote that here; what follows it is no record either.
+                    // The writer never writes such a long line, so nothing after it can be a record.
                     (self.open, self.after) = (None, None);
                 }
                 return Ok(Some((
@@ -125,56 +125,56 @@ impl RecordLines {
         }
     }
 
-    /// Whether the file before this one was not there, but older ones of the same process were: what is too old goes from the
-    /// oldest on.
+    /// Reports whether the file before this one is missing although an older one of the same process exists; expiry
+    /// removes the oldest files first, so somebody else removed it.
     fn is_after_gap(&self, segment: &Segment) -> bool {
         let before = self.there.get(&segment.run_id).and_then(|numbers| numbers.range(..segment.number).next_back());
         before.is_some_and(|before| before + 1 != segment.number)
     }
 }
 
-/// Why what records share cannot be had.
+/// The reason why a shared part cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SharedPartError {
-    /// It is not there.
+    /// The part does not exist.
     #[error("the {} {} is missing", part.name(), super::compare::short(digest))]
     Missing {
-        /// What is missing.
+        /// The kind of the part.
         part: SharedPart,
         /// Its digest.
         digest: String,
     },
-    /// It is not what it was.
+    /// The content does not match the digest.
     #[error("{} was changed after it was written", .0.display())]
     Changed(PathBuf),
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{} cannot be read: {why}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
-/// What records share, read once for all who ask.
+/// The parts that records share; each is read once.
 pub struct SharedParts {
     dir: PathBuf,
     settings: Mutex<HashMap<String, KeyedSettings>>,
     offers: Mutex<HashMap<String, KeyedOffers>>,
     tools: Mutex<HashMap<String, Arc<[Tool]>>>,
-    /// The digest of what each server offered last; found when it is first asked for.
+    /// The digest of each server's latest tools, found when it is first needed.
     last: OnceLock<BTreeMap<String, String>>,
 }
 
 impl SharedParts {
-    /// Of the records in this folder.
+    /// Opens the shared parts of the records in this folder.
     pub fn of(dir: &Path) -> Self {
         let (settings, offers, tools, last) = Default::default();
         SharedParts { dir: dir.to_owned(), settings, offers, tools, last }
     }
 
-    /// The settings with this digest.
+    /// Returns the settings with this digest.
     pub fn settings(&self, digest: &str) -> Result<KeyedSettings, SharedPartError> {
         cached(&self.settings, digest, || {
             let shape: RecordedSettings = self.json(SharedPart::Settings, digest)?;
@@ -183,7 +183,7 @@ impl SharedParts {
         })
     }
 
-    /// What had been offered, by its digest.
+    /// Returns the offered tools with this digest.
     pub fn offers(&self, digest: &str) -> Result<KeyedOffers, SharedPartError> {
         cached(&self.offers, digest, || {
             let servers: Vec<(String, String)> = self.json(SharedPart::Catalog, digest)?;
@@ -193,12 +193,12 @@ impl SharedParts {
         })
     }
 
-    /// What a server offered last in all of the records, to whomever.
+    /// Returns the tools that a server offered last, to any caller, in all records.
     pub fn latest_offer(&self, server: &str) -> Option<Arc<[Tool]>> {
         self.last().get(server).and_then(|digest| self.tools(digest).ok())
     }
 
-    /// All servers of which there is anything in the records, in the order of their names.
+    /// Returns the ids of all servers in the records, sorted.
     pub fn servers(&self) -> impl Iterator<Item = &str> {
         self.last().keys().map(String::as_str)
     }
@@ -207,7 +207,7 @@ impl SharedParts {
         self.last.get_or_init(|| self.last_offers())
     }
 
-    /// By server, the digest of what it offered last. A file that cannot be read is told of by whoever replays it.
+    /// Finds the digest of each server's latest tools; a backtest reports the files that cannot be read.
     fn last_offers(&self) -> BTreeMap<String, String> {
         let mut catalogs = HashMap::<String, u64>::new();
         let (sign, mut line, mut at) = (memchr::memmem::Finder::new(CATALOG), Vec::new(), 0);
@@ -239,7 +239,7 @@ impl SharedParts {
         })
     }
 
-    /// The bytes of a component.
+    /// Returns the bytes of a component.
     pub fn component(&self, digest: &str) -> Result<Vec<u8>, SharedPartError> {
         self.bytes(SharedPart::Component, digest)
     }
@@ -253,7 +253,7 @@ impl SharedParts {
 
     fn bytes(&self, part: SharedPart, digest: &str) -> Result<Vec<u8>, SharedPartError> {
         let missing = || SharedPartError::Missing { part, digest: digest.to_owned() };
-        // It becomes the name of a file.
+        // The digest becomes part of a file name.
         if digest.len() != FIRST.len() || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(missing());
         }
@@ -266,7 +266,7 @@ impl SharedParts {
     }
 }
 
-/// What was read before, or is read now; there is a limit to how much is kept.
+/// Returns a cached value, or reads and caches it; the cache is bounded.
 fn cached<T: Clone>(
     known: &Mutex<HashMap<String, T>>,
     digest: &str,
@@ -285,11 +285,11 @@ fn cached<T: Clone>(
 }
 
 const MOST_KEPT: usize = 256;
-/// What no line follows: it stands for lines of a file that is not there.
+/// A digest that no line has; it stands for the lines of a missing file.
 const GONE: &str = "";
-/// Where a record names what had been offered.
+/// The text before the digest of the offered tools in a record.
 const CATALOG: &[u8] = b"\"catalog\":\"";
-/// No record is as long: it would not fit in a file.
+/// The longest line that is read; no record is as long, because it would not fit into a file.
 const MOST_LINE: u64 = 1 << 30;
 
 #[cfg(test)]
@@ -298,7 +298,7 @@ mod tests {
     use super::super::writer::{RecordOptions, RecordWriter};
     use super::*;
 
-    /// The files of a folder with so many of them, of a few lines each.
+    /// Writes this many record files of a few lines each.
     fn written(dir: &Path, files: usize) -> Vec<PathBuf> {
         let mut writer =
             RecordWriter::new(RecordOptions { max_segment: 4 << 10, ..RecordOptions::new(dir.to_owned()) });
@@ -311,7 +311,7 @@ mod tests {
         folder::segments(dir).unwrap().into_iter().map(|segment| segment.path).collect()
     }
 
-    /// The names of the files with a line that is not as it was written, and what is wrong with it.
+    /// Returns the files with a damaged line, and what is wrong with it.
     fn damaged(mut lines: RecordLines) -> Vec<(PathBuf, LineState)> {
         let (mut line, mut damaged) = (Vec::new(), Vec::new());
         while let Some((spot, found)) = lines.next(&mut line).unwrap() {
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_file_that_was_taken_out_of_the_middle_is_noticed_and_one_that_became_too_old_is_not() {
-        // Which of six files are gone, and which have lines that follow nothing.
+        // The files that are removed, and the files whose first line then follows nothing.
         let rows: [(&[usize], &[usize]); 7] = [
             (&[], &[]),
             (&[0, 1], &[]),
@@ -343,7 +343,7 @@ mod tests {
                 expected.iter().map(|at| (files[*at].clone(), LineState::Damaged(LineDamage::OutOfOrder))).collect();
             assert_eq!(damaged(RecordLines::of(dir.path()).unwrap()), expected, "{gone:?}");
         }
-        // It was there a moment ago.
+        // A file that is removed after the folder was listed is not missed.
         let dir = tempfile::tempdir().unwrap();
         let files = written(dir.path(), 6);
         let lines = RecordLines::of(dir.path()).unwrap();
@@ -359,7 +359,7 @@ mod tests {
         fs::create_dir(dir.path().join("parts")).unwrap();
         let path = SharedPart::Catalog.path(dir.path(), FIRST);
         mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
-        let why = "it is no regular file".to_owned();
+        let why = "not a regular file".to_owned();
         assert_eq!(SharedParts::of(dir.path()).offers(FIRST).err(), Some(SharedPartError::Unreadable { path, why }));
         let mut writer = RecordWriter::new(RecordOptions::new(dir.path().to_owned()));
         assert!(writer.has_part(SharedPart::Catalog, &FIRST.into()).is_err());

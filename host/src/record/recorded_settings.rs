@@ -1,4 +1,4 @@
-//! The settings of a gate and the tools of a server as JSON: what many records share is stored once beside them.
+//! The recorded forms of a gate's settings and a server's tools, stored once for many records.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::text::JsonText;
 use crate::logic::types::{Annotations, Tool, execution, filtering, masking, naming};
 use crate::words::NamedCase;
 
-/// The settings of a gate.
+/// The recorded form of a gate's settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedSettings {
     servers: Vec<RecordedServerRules>,
@@ -29,7 +29,7 @@ pub struct RecordedSettings {
     ask_max_bytes: u64,
 }
 
-/// What held of calls that were recorded before there was such a bound.
+/// Returns the limit for calls that were recorded before the limit existed.
 fn unbounded() -> u64 {
     u64::MAX
 }
@@ -97,7 +97,7 @@ struct RecordedAnnotations {
     open_world: Option<bool>,
 }
 
-/// A tool, as its server listed it.
+/// The recorded form of a tool, as its server listed it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedTool {
     name: String,
@@ -109,7 +109,7 @@ pub struct RecordedTool {
 }
 
 impl RecordedSettings {
-    /// The masks of a gate as JSON, and nothing else.
+    /// Returns the masks of a gate as JSON.
     pub(super) fn masks_of(settings: &execution::Settings) -> String {
         let of_servers = settings.server_masks.iter().map(|masks| (&masks.server, RecordedMasks::from(&masks.masks)));
         let masks = (RecordedMasks::from(&settings.masks), of_servers.collect::<Vec<_>>());
@@ -161,7 +161,7 @@ impl From<&execution::Settings> for RecordedSettings {
 impl TryFrom<RecordedSettings> for execution::Settings {
     type Error = String;
 
-    /// The error names a word that this version does not know.
+    /// Fails with a message that names a word unknown to this version.
     fn try_from(shape: RecordedSettings) -> Result<Self, String> {
         let server = |server: RecordedServerRules| filtering::ServerRules {
             id: server.id,

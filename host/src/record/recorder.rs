@@ -1,4 +1,4 @@
-//! Takes calls that are over and has them recorded, beside the calls: none of them ever waits for it.
+//! Records finished calls on a thread of its own; no call ever waits for it.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,19 +13,19 @@ use crate::failure::format_chain;
 use crate::gate::{FinishedCall, Observe};
 use crate::logic::Component;
 
-/// Has calls recorded.
+/// Records finished calls.
 pub struct Recorder {
     shared: Arc<RecorderShared>,
     options: RecordOptions,
 }
 
-/// What the calls and the thread that records them share.
+/// The state that calls and the recording thread share.
 #[derive(Default)]
 struct RecorderShared {
     queue: Mutex<RecordQueue>,
-    /// There is something to do, or all is over.
+    /// Signals that there is something to do, or that recording ends.
     wake: Condvar,
-    /// All that came is recorded.
+    /// Signals that everything is recorded.
     idle: Condvar,
     written: AtomicU64,
     dropped: AtomicU64,
@@ -38,32 +38,32 @@ struct RecorderShared {
 struct RecordQueue {
     calls: Vec<Arc<FinishedCall>>,
     bytes: usize,
-    /// Calls were taken and are not in a file yet.
+    /// Calls were taken from the queue and are not in a file yet.
     busy: bool,
-    /// Somebody waits until all is recorded.
+    /// Somebody waits until everything is recorded.
     hurry: bool,
     closed: bool,
-    /// There is no thread any more.
+    /// The recording thread has ended.
     over: bool,
 }
 
-/// How recording goes.
+/// Counts of what was recorded and what was not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordStats {
-    /// Calls that are recorded.
+    /// The number of calls that are recorded.
     pub written: u64,
-    /// Calls that came faster than they could be recorded.
+    /// The number of calls that came faster than they could be recorded.
     pub dropped: u64,
-    /// Calls that could not be written: a full disk, a folder that is read-only.
+    /// The number of calls that could not be written, because the disk is full or the folder is read-only, for example.
     pub failed: u64,
-    /// Calls that could not be recorded without a secret, or would have been too long.
+    /// The number of calls that could not be recorded without a secret, or would have been too long.
     pub withheld: u64,
-    /// The bytes of what is recorded.
+    /// The number of bytes recorded.
     pub bytes: u64,
 }
 
 impl Recorder {
-    /// Records calls that this component decides. Nothing is made or checked before the first one.
+    /// Starts recording the calls that this component decides; nothing is created or checked before the first call.
     pub fn start(
         options: RecordOptions,
         component: &Component,
@@ -71,8 +71,8 @@ impl Recorder {
     ) -> std::io::Result<Self> {
         if options.raw {
             warn!(
-                "record.raw: arguments and answers are recorded in {} as they are, with whatever secrets are in them; \
-                 whoever reads the folder reads them",
+                "record.raw: arguments and answers are recorded unmasked in {}; anybody who can read that \
+                 folder can read the secrets in them",
                 options.dir.display()
             );
         }
@@ -85,12 +85,12 @@ impl Recorder {
         Ok(Recorder { shared, options })
     }
 
-    /// Where calls are recorded, and how many.
+    /// Returns the options that the recorder was started with.
     pub fn options(&self) -> &RecordOptions {
         &self.options
     }
 
-    /// How recording goes.
+    /// Returns the counts so far.
     pub fn stats(&self) -> RecordStats {
         let RecorderShared { written, dropped, failed, withheld, bytes, .. } = &*self.shared;
         let [written, dropped, failed, withheld, bytes] =
@@ -98,7 +98,7 @@ impl Recorder {
         RecordStats { written, dropped, failed, withheld, bytes }
     }
 
-    /// Waits until all that came so far is in a file, but no longer than this; says whether it is.
+    /// Waits up to `limit` until all calls so far are in a file, and reports whether they are.
     pub fn flush(&self, limit: Duration) -> bool {
         let mut queue = self.shared.queue();
         queue.hurry = true;
@@ -115,7 +115,7 @@ impl Observe for Recorder {
         true
     }
 
-    /// It never waits: what is too much is counted and dropped.
+    /// Queues the call without waiting; if the queue is full, the call is counted and dropped.
     fn take(&self, finished: Arc<FinishedCall>) {
         let bytes = finished.bytes();
         let mut queue = self.shared.queue();
@@ -135,7 +135,7 @@ impl Observe for Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // What came is still recorded; who wants to be sure of it flushes before.
+        // The thread still records what is queued; call `flush` first to be sure.
         self.shared.queue().closed = true;
         self.shared.wake.notify_one();
     }
@@ -147,7 +147,7 @@ impl RecorderShared {
     }
 }
 
-/// Who records.
+/// The state of the recording thread.
 struct RecorderThread {
     shared: Arc<RecorderShared>,
     builder: RecordBuilder,
@@ -155,34 +155,34 @@ struct RecorderThread {
     reported: ReportedLosses,
 }
 
-/// What was said of calls that are not recorded.
+/// The losses that have been logged already.
 #[derive(Default)]
 struct ReportedLosses {
-    /// Nothing can be written, and that was said.
+    /// Set while calls cannot be written, once that has been logged.
     outage: Option<WriteOutage>,
     dropped: u64,
     withheld: u64,
     at: Option<Instant>,
 }
 
-/// Calls cannot be written.
+/// A period in which calls cannot be written.
 struct WriteOutage {
-    /// When that was last so.
+    /// The time of the last failure.
     at: Instant,
-    /// How many were not written.
+    /// The number of calls that were not written.
     calls: u64,
 }
 
 impl ReportedLosses {
-    /// Calls could not be written now; says whether that is news.
+    /// Notes that calls could not be written; reports whether that must be logged.
     fn note_failure(&mut self, calls: u64, now: Instant) -> bool {
         let calls_before = self.outage.as_ref().map(|broken| broken.calls);
         self.outage = Some(WriteOutage { at: now, calls: calls_before.unwrap_or(0) + calls });
         calls_before.is_none()
     }
 
-    /// Calls were written now; where that is news, says how many were not until then. A disk that is full takes a little now
-    /// and then, which is none.
+    /// Notes that calls were written; returns how many were lost if that must be logged. A full disk accepts a little
+    /// now and then, which does not end the outage.
     fn note_success(&mut self, now: Instant) -> Option<u64> {
         self.outage.take_if(|broken| now.duration_since(broken.at) >= STEADY).map(|broken| broken.calls)
     }
@@ -194,7 +194,7 @@ impl RecorderThread {
             for call in calls {
                 let waiting = self.writer.waiting();
                 let outcome = self.builder.write(Arc::unwrap_or_clone(call), &mut self.writer);
-                // What waited with it may have been written, or lost.
+                // Lines that were queued before it may have been written, or lost, together with it.
                 self.count_outcome(outcome, waiting);
             }
             let waiting = self.writer.waiting();
@@ -204,7 +204,7 @@ impl RecorderThread {
         }
     }
 
-    /// Waits for calls; none when all is over.
+    /// Waits for calls; returns `None` when recording ends.
     fn wait(&mut self) -> Option<Vec<Arc<FinishedCall>>> {
         let mut queue = self.shared.queue();
         queue.busy = false;
@@ -224,7 +224,7 @@ impl RecorderThread {
         }
         queue.busy = true;
         if !queue.hurry && !queue.closed {
-            // Calls come in rows: one waking and one write for all of them.
+            // Calls come in bursts; gather them to wake up once and write once.
             drop(queue);
             std::thread::sleep(GATHER);
             queue = self.shared.queue();
@@ -233,7 +233,7 @@ impl RecorderThread {
         Some(std::mem::take(&mut queue.calls))
     }
 
-    /// Counts what became of one call, and of those that waited before it.
+    /// Counts the outcome of one call, and of the calls that were queued before it.
     fn count_outcome(&mut self, outcome: Result<(), RecordError>, waiting: u64) {
         let written_early = self.writer.waiting() == 0 && waiting > 0;
         match outcome {
@@ -257,20 +257,20 @@ impl RecorderThread {
                 if calls > 0
                     && let Some(lost) = self.reported.note_success(Instant::now())
                 {
-                    warn!("calls are recorded again; {} not", were(lost));
+                    warn!("recording works again; {} not recorded", were(lost));
                 }
             }
             Err(error) => {
                 self.shared.failed.fetch_add(calls, Relaxed);
                 if self.reported.note_failure(calls, Instant::now()) {
                     let dir = self.writer.options().dir.display();
-                    warn!("calls go on, but cannot be recorded in {dir}: {}", format_chain(&error));
+                    warn!("calls continue, but cannot be recorded in {dir}: {}", format_chain(&error));
                 }
             }
         }
     }
 
-    /// Says once in a while how many calls are not recorded.
+    /// Logs from time to time how many calls are not recorded.
     fn warn_losses(&mut self) {
         let (dropped, withheld) = (self.shared.dropped.load(Relaxed), self.shared.withheld.load(Relaxed));
         let lately = self.reported.at.is_some_and(|at| at.elapsed() < TELL);
@@ -279,18 +279,18 @@ impl RecorderThread {
         }
         if dropped > self.reported.dropped {
             let calls = were(dropped - self.reported.dropped);
-            warn!("{calls} not recorded, since calls came faster than they could be written");
+            warn!("{calls} not recorded, because calls came faster than they could be written");
         }
         if withheld > self.reported.withheld {
             let calls = were(withheld - self.reported.withheld);
-            warn!("{calls} not recorded, for secrets that cannot be taken out, or for being too long");
+            warn!("{calls} not recorded, because a secret cannot be removed or the record is too long");
         }
         (self.reported.dropped, self.reported.withheld, self.reported.at) = (dropped, withheld, Some(Instant::now()));
     }
 }
 
 impl Drop for RecorderThread {
-    /// Whoever waits for it is told, however it ended.
+    /// Wakes everybody who waits for the thread, however it ended.
     fn drop(&mut self) {
         let mut queue = self.shared.queue();
         (queue.closed, queue.over) = (true, true);
@@ -303,17 +303,17 @@ fn were(count: u64) -> String {
     if count == 1 { "1 call was".to_owned() } else { format!("{count} calls were") }
 }
 
-/// How many calls may wait to be recorded.
+/// The number of calls that may wait to be recorded.
 const MOST_CALLS: usize = 8192;
-/// How much memory they may take.
+/// The memory that waiting calls may take.
 const MOST_BYTES: usize = 64 << 20;
-/// How long calls are gathered.
+/// How long the thread gathers calls before it writes them.
 const GATHER: Duration = Duration::from_millis(2);
-/// How often an idle recorder looks whether records are too old.
+/// How often an idle recorder removes old records.
 const LOOK: Duration = Duration::from_secs(600);
-/// How often it says that calls are not recorded.
+/// How often losses are logged.
 const TELL: Duration = Duration::from_secs(10);
-/// For how long calls must have been written before it says that they are.
+/// How long writing must work before the log says that it works again.
 const STEADY: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -328,7 +328,7 @@ pub(super) mod tests {
         "masks":{"groups":[],"patterns":[],"custom":[]},"server_masks":[],"form":"text","max_result_bytes":0,
         "spill":false,"summarize_above_tokens":null}"#;
 
-    /// A call of which nothing came.
+    /// Returns a finished call without any steps.
     pub(crate) fn finished(arguments: String) -> Arc<FinishedCall> {
         let shape: RecordedSettings = serde_json::from_str(SETTINGS).unwrap();
         let history = CallHistory {
@@ -342,7 +342,7 @@ pub(super) mod tests {
         Arc::new(FinishedCall { history, at, latency, principal: None, answer: None, limit: None })
     }
 
-    /// A recorder whose thread never comes to it.
+    /// Returns a recorder without a thread.
     fn stuck() -> Recorder {
         Recorder { shared: Arc::default(), options: RecordOptions::new("nowhere".into()) }
     }

@@ -1,5 +1,5 @@
-//! Plays a call once more, and says what differs: on the component that decided it, or on another one, under these settings
-//! or others.
+//! Replays a call, on the component that decided it or on another one and with the same or other settings, and reports
+//! what differs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,39 +16,39 @@ use crate::logic::{Component, LogicError, OfferedTools, Supervisor};
 use crate::rpc;
 use crate::words::ErrorText;
 
-/// What many calls share, and what it is known by.
+/// A value that many calls share, with the key that identifies it.
 #[derive(Clone)]
 pub struct Keyed<T> {
-    /// Two of the same key are the same.
+    /// Values with equal keys are equal.
     pub key: Arc<str>,
-    /// What it is.
+    /// The value itself.
     pub value: T,
 }
 
-/// The settings of a gate.
+/// The settings of a gate, with their digest.
 pub type KeyedSettings = Keyed<Arc<Settings>>;
-/// What servers had offered.
+/// The tools that servers had offered, with their digest.
 pub type KeyedOffers = Keyed<OfferedTools>;
 
-/// A call to be played.
+/// A call to replay.
 #[derive(Clone)]
 pub struct ReplayCall<'a> {
-    /// The call.
+    /// The call itself.
     pub call: &'a ToolCall,
-    /// The settings of its gate.
+    /// The settings of the call's gate.
     pub settings: &'a KeyedSettings,
-    /// What had been offered when it began.
+    /// The tools that servers had offered when the call began.
     pub offers: &'a KeyedOffers,
-    /// What happened, and what was said to it.
+    /// The recorded events and directives.
     pub steps: &'a [RecordedStep],
-    /// By step, what had been offered by then, where that was not as before; none at all where nothing changed.
+    /// The offered tools before each step, where they had changed since the step before; empty if they never changed.
     pub changes: Vec<Option<KeyedOffers>>,
 }
 
-/// Why a call could not be played.
+/// The reason why a call could not be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The component does not take the settings.
+    /// The component rejects the settings.
     #[error("the settings cannot be used: {0}")]
     Settings(String),
     /// The component gave no answer.
@@ -57,29 +57,29 @@ pub enum ReplayError {
 }
 
 impl ReplayError {
-    /// Why a component gave no answer, without a word of what it was given.
+    /// Returns the reason why the component failed, without quoting anything that it was given.
     pub(crate) fn summary(&self) -> &'static str {
         match self {
-            ReplayError::Logic(LogicError::Fuel { .. }) => "it did not come to an end",
-            ReplayError::Logic(LogicError::Memory { .. }) => "it wanted too much memory",
+            ReplayError::Logic(LogicError::Fuel { .. }) => "it did not finish",
+            ReplayError::Logic(LogicError::Memory { .. }) => "it needed too much memory",
             ReplayError::Logic(LogicError::Trap { .. } | LogicError::Dead) => "it trapped",
-            ReplayError::Logic(LogicError::Contract { .. }) => "it broke its contract",
-            ReplayError::Logic(_) => "it cannot be run",
-            ReplayError::Settings(_) => "it refuses its settings",
+            ReplayError::Logic(LogicError::Contract { .. }) => "it violated the contract",
+            ReplayError::Logic(_) => "it cannot run",
+            ReplayError::Settings(_) => "it rejects the settings",
         }
     }
 
-    /// Whether the component broke off, which the next call may not make it do.
+    /// Reports whether the component crashed; it may not crash on the next call.
     pub(crate) fn is_crash(&self) -> bool {
         use LogicError::{Contract, Dead, Fuel, Memory, Trap};
         matches!(self, ReplayError::Logic(Contract { .. } | Fuel { .. } | Memory { .. } | Trap { .. } | Dead))
     }
 }
 
-/// Plays calls on one component. It does nothing: there is no way from here to a server.
+/// Replays calls on one component; it has no way to reach a server.
 pub struct Replayer {
     logic: Supervisor,
-    /// Gates that are open, by their settings and by what they were offered.
+    /// The open gates, by the keys of their settings and of their offered tools.
     gates: HashMap<Arc<str>, HashMap<Arc<str>, GateId>>,
     count: usize,
 }
@@ -90,14 +90,14 @@ impl Replayer {
         Ok(Replayer { logic: Supervisor::new_uncounted(component)?, gates: HashMap::new(), count: 0 })
     }
 
-    /// What the component is asked with.
+    /// Returns the supervisor of the component.
     pub fn logic(&mut self) -> &mut Supervisor {
         &mut self.logic
     }
 
-    /// Plays a call to its end, or for as long as what happened answers to what is said now.
+    /// Replays a call to its end, or as far as the recorded events answer the new directives.
     pub fn replay(&mut self, script: ReplayCall<'_>) -> Result<Vec<RecordedDirective>, ReplayError> {
-        // A gate that is offered something else in the middle is for this call alone.
+        // If offers change during the call, the gate serves this call alone.
         if script.changes.iter().all(Option::is_none) {
             let gate = self.gate(script.settings, script.offers)?;
             return Ok(self.run(gate, script)?);
@@ -129,7 +129,7 @@ impl Replayer {
         Ok(directives)
     }
 
-    /// How what is said now differs from what was said then, each under its settings.
+    /// Compares the recorded directives with the new ones, each under its own settings.
     pub fn differences(
         &mut self,
         (recorded, then): (&KeyedSettings, &[RecordedStep]),
@@ -139,14 +139,14 @@ impl Replayer {
         if let Some(masked) = found.iter_mut().find(|found| found.kind == DifferenceKind::Masking)
             && self.is_cut_otherwise((recorded, then), (settings, now))?
         {
-            (masked.kind, masked.rule) = (DifferenceKind::Result, "its result is cut elsewhere".to_owned());
+            (masked.kind, masked.rule) = (DifferenceKind::Result, "the result is cut elsewhere".to_owned());
         }
         found.extend(self.read_otherwise(settings, then, now)?);
         found.extend(long_text_difference(&settings.value, then, now));
         Ok(found)
     }
 
-    /// Whether an answer that is cut then and now is another for that alone: the masks leave the same of it.
+    /// Reports whether two cut results differ only in where they are cut, because the masks leave the same text.
     fn is_cut_otherwise(
         &mut self,
         (recorded, then): (&KeyedSettings, &[RecordedStep]),
@@ -167,14 +167,14 @@ impl Replayer {
         let server = ended.server.as_deref().unwrap_or_default();
         let before = match self.mask_json(recorded, server, answer) {
             Ok(before) => before,
-            // What masks another component had cannot be asked of this one.
+            // This component may not know the masks of another component's settings.
             Err(ReplayError::Settings(_)) => return Ok(false),
             Err(error) => return Err(error),
         };
         Ok(before == self.mask_json(settings, server, answer)?)
     }
 
-    /// What is another now in an answer that passed unread then, where the answer is kept.
+    /// Compares a result that was passed through, if it was recorded, with the result that is read now.
     fn read_otherwise(
         &mut self,
         settings: &KeyedSettings,
@@ -192,27 +192,27 @@ impl Replayer {
         }
         let masked = self.mask_json(settings, ended.server.as_deref().unwrap_or_default(), answer)?;
         let (kind, rule) = match masked == *answer {
-            false => (DifferenceKind::Masking, "its answer is masked otherwise"),
-            true if settings.value.form == ResultForm::PassThrough => (DifferenceKind::Result, "its answer is another"),
-            // Taken apart, it has no digest to compare with.
+            false => (DifferenceKind::Masking, "the result is masked differently"),
+            true if settings.value.form == ResultForm::PassThrough => (DifferenceKind::Result, "the result differs"),
+            // The parts of the result have no recorded digest to compare with.
             true => return Ok(None),
         };
         Ok(Some(Difference { kind, rule: rule.to_owned(), was: answer.clone(), now: masked }))
     }
 
-    /// Why the component broke off since this was asked last, where it did.
+    /// Returns and clears the component's last crash.
     pub fn take_fault(&mut self) -> Option<LogicError> {
         self.logic.take_fault()
     }
 
-    /// JSON of a server as the masks of these settings leave it; it stays JSON.
+    /// Masks a server's JSON with the masks of these settings; the result is JSON again.
     pub fn mask_json(&mut self, settings: &KeyedSettings, server: &str, json: &str) -> Result<String, ReplayError> {
         let nothing = Keyed { key: Arc::from(""), value: OfferedTools::default() };
         let gate = self.gate(settings, &nothing)?;
         Ok(self.logic.mask_json(gate, server, json)?)
     }
 
-    /// The same for a text that is no JSON.
+    /// Masks a text that is not JSON with the masks of these settings.
     pub fn mask_text(&mut self, settings: &KeyedSettings, server: &str, text: &str) -> Result<String, ReplayError> {
         let masked = self.mask_json(settings, server, &rpc::quote(text))?;
         Ok(serde_json::from_str(&masked).unwrap_or(masked))
@@ -254,16 +254,17 @@ impl Replayer {
     }
 }
 
-/// What happened after what was said now, as far as it was recorded; `at` is the step whose directive stands beside it.
+/// Returns the recorded event that follows the directive `now`, if there is one; `at` is the index of the step with the
+/// matching recorded directive.
 ///
-/// Where both say the same kind of thing, what happened then happens again. What only one of them wanted before it went on
-/// is passed over: a server that was not asked then does not come up, and a person who was not asked then agrees.
+/// If both directives are of the same kind, the recorded event happens again. Steps that only one side needed are
+/// skipped: a server that was not asked for then cannot be connected, and a person who was not asked then approves.
 fn next_event(now: &RecordedDirective, steps: &[RecordedStep], at: &mut usize) -> Option<Event> {
     loop {
         let then = &steps.get(*at)?.say;
         match (now, then) {
             (RecordedDirective::Done(_), _) => return None,
-            // Another tool would have answered something else.
+            // A different tool would have answered differently.
             (RecordedDirective::Request(now), RecordedDirective::Request(then)) if !is_same_tool(now, then) => {
                 return None;
             }
@@ -283,7 +284,7 @@ fn next_event(now: &RecordedDirective, steps: &[RecordedStep], at: &mut usize) -
     }
 }
 
-/// An answer that passed unread then and is to be read now, where it is kept.
+/// Returns the recorded result as an answer, if it was passed through then and must be read now.
 fn read_now(now: &RecordedDirective, then: &RecordedDirective, event: &RecordedEvent) -> Option<Event> {
     let (RecordedDirective::Request(now), RecordedDirective::Request(then)) = (now, then) else { return None };
     let RecordedEvent::Forwarded(ForwardedAnswer { answer: Some(answer), .. }) = event else { return None };
@@ -292,7 +293,7 @@ fn read_now(now: &RecordedDirective, then: &RecordedDirective, event: &RecordedE
     read.then(|| Event::Answered(answer.clone()))
 }
 
-/// What becomes now of an answer that passed unread then and is not kept, where its text may be too long for that.
+/// Describes what happens now to a result that was passed through and not recorded, if its text may be too long.
 fn long_text_difference(settings: &Settings, then: &[RecordedStep], now: &[RecordedDirective]) -> Option<Difference> {
     let bytes = then.iter().find_map(|step| match &step.event {
         Some(RecordedEvent::Forwarded(ForwardedAnswer { answer: None, bytes, .. })) => Some(*bytes),
@@ -305,7 +306,7 @@ fn long_text_difference(settings: &Settings, then: &[RecordedStep], now: &[Recor
     let before = then.iter().rev().find_map(|step| last(&step.say))?.unwrap_or(bytes);
     let most = now.iter().rev().find_map(last)?.unwrap_or_else(|| most_untouched(settings));
     let answers = matches!(now.last(), Some(RecordedDirective::Done(ended)) if is_answer(&ended.code));
-    // As JSON a text is never shorter; how much shorter it was, nobody knows.
+    // A text in JSON is never shorter than the text itself; the exact length is unknown.
     if !answers || bytes.min(before) <= most {
         return None;
     }
@@ -317,24 +318,24 @@ fn long_text_difference(settings: &Settings, then: &[RecordedStep], now: &[Recor
         (true, false) => "kept and cut",
         (false, true) => "summarized",
         (false, false) if is_cut => "cut",
-        // By a rule of the component's own.
+        // A rule of the component's own applies.
         (false, false) => "read",
     };
     Some(Difference {
         kind: DifferenceKind::Result,
-        rule: "its text may be too long".to_owned(),
-        was: format!("an answer of {bytes} bytes passed unread"),
-        now: format!("a text above {most} bytes is {becomes}"),
+        rule: "the text may be too long".to_owned(),
+        was: format!("a result of {bytes} bytes was passed through"),
+        now: format!("a text of more than {most} bytes is {becomes}"),
     })
 }
 
-/// The longest text to which nothing happens, masks aside.
+/// Returns the length of the longest text that these settings neither cut nor summarize.
 fn most_untouched(settings: &Settings) -> u64 {
     let uncut = if settings.max_result_bytes == 0 { u64::MAX } else { settings.max_result_bytes };
     uncut.min(settings.summarize_above_tokens.map_or(u64::MAX, bytes_of))
 }
 
-/// The bytes of so many tokens, about as the component counts them.
+/// Estimates the bytes of this many tokens, about as the component does.
 fn bytes_of(tokens: u64) -> u64 {
     tokens.saturating_mul(4)
 }
@@ -344,7 +345,7 @@ fn is_same_tool(now: &RecordedRequest, then: &RecordedRequest) -> bool {
     now.server == then.server && (now.params == then.params || tool(now) == tool(then))
 }
 
-/// How many gates are kept open.
+/// The number of gates that stay open.
 const MOST_GATES: usize = 32;
-/// No call has as many steps; a component that never ends one is stopped here.
+/// The number of directives after which a replay stops, because the component never ends the call.
 const MOST_STEPS: usize = 64;

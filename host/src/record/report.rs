@@ -1,4 +1,4 @@
-//! What a replay came to: how many calls came out the same, which did not, and in which way.
+//! The report of a backtest: how many calls ended the same, which ones differ, and how.
 
 use std::collections::BTreeMap;
 
@@ -8,79 +8,80 @@ use super::directive::RecordedDirective;
 use super::line::{LineDamage, Record};
 use super::reader::LinePosition;
 
-/// What a replay came to.
+/// The report of a backtest.
 #[derive(Debug, Default)]
 pub struct BacktestReport {
-    /// Calls that were replayed.
+    /// The number of calls that were replayed.
     pub records: u64,
-    /// Those of them that came out the same.
+    /// The number of replayed calls that ended the same.
     pub same: u64,
-    /// Calls that nobody asked for.
+    /// The number of calls that the filter excluded.
     pub skipped: u64,
-    /// Calls that cannot be replayed, since what is hidden in them decided, and that a candidate does not keep out.
+    /// The number of calls that depend on masked values, so they cannot be replayed, and that the candidate does not
+    /// deny.
     pub unreplayable: u64,
-    /// Those of them of which it is not known whether a candidate lets them through.
+    /// The number of unreplayable calls that the candidate might newly allow or deny.
     pub rules_unjudged: u64,
-    /// Servers of the candidate that count as gone.
+    /// The candidate's servers that cannot be used; calls to them count as calls to unknown servers.
     pub unusable: Vec<UnusableServer>,
-    /// Calls whose answers are stored masked, and the candidate masks less: what it would show is not known.
+    /// The number of calls with masked answers for which the candidate masks less, so its output is unknown.
     pub unjudged: u64,
-    /// Calls at which the component broke off, by why.
+    /// The calls that crashed the component, by reason.
     pub crashed: BTreeMap<&'static str, DifferenceGroup>,
-    /// It broke off so often that the rest was not tried.
+    /// Whether the run stopped early because the component crashed too often.
     pub stopped: bool,
-    /// Lines that were never written to their end.
+    /// The number of lines that were not completely written.
     pub unfinished: u64,
-    /// Lines in which something is wrong, and how many there are in all.
+    /// The first damaged lines, and what is wrong with each.
     pub damaged: BTreeMap<LinePosition, LineDamage>,
-    /// How many lines are damaged in all.
+    /// The number of damaged lines.
     pub damages: u64,
-    /// What was needed and could not be had, and for how many calls.
+    /// The parts that are missing, and the number of calls that need each.
     pub missing: BTreeMap<String, u64>,
-    /// Calls that were to come out the same and did not.
+    /// The number of calls that should have ended the same and did not.
     pub mismatches: u64,
-    /// The first of them.
+    /// The first call that should have ended the same and did not.
     pub first: Option<ReplayMismatch>,
-    /// Calls that are decided otherwise, by how, by tool and by principal.
+    /// The calls that are decided differently, by kind, tool and principal.
     pub groups: BTreeMap<(DifferenceKind, String, String), DifferenceGroup>,
-    /// When the first and the last of the calls were made.
+    /// The times of the first and the last call.
     pub span: Option<(String, String)>,
 }
 
-/// A call that was to come out the same and did not.
+/// A call that should have ended the same and did not.
 #[derive(Debug)]
 pub struct ReplayMismatch {
-    /// Where its record stands.
+    /// The position of its record.
     pub spot: LinePosition,
     /// The id of the call.
     pub id: String,
-    /// Which directive it was, from 0.
+    /// The index of the first directive that differs.
     pub step: usize,
-    /// What was said then.
+    /// The recorded directive.
     pub was: Option<RecordedDirective>,
-    /// What is said now.
+    /// The directive that the replay gave.
     pub now: Option<RecordedDirective>,
 }
 
-/// Calls that are decided otherwise in the same way.
+/// Calls that are decided differently in the same way.
 #[derive(Debug, Default)]
 pub struct DifferenceGroup {
-    /// How many.
+    /// The number of calls.
     pub count: u64,
-    /// The first few.
+    /// The first few calls.
     pub examples: BTreeMap<LinePosition, CallExample>,
 }
 
-/// One of them.
+/// One call of a group, as an example.
 #[derive(Debug, Clone)]
 pub struct CallExample {
     /// The id of the call.
     pub id: String,
-    /// When it was made.
+    /// The time of the call.
     pub at: String,
-    /// What was decided then.
+    /// The recorded decision.
     pub was: String,
-    /// What is decided now.
+    /// The decision now.
     pub now: String,
 }
 
@@ -134,7 +135,7 @@ impl BacktestReport {
         few(&mut group.examples, EXAMPLES);
     }
 
-    /// Counts a call of this tool that differs in these ways.
+    /// Counts a call of this tool for each way in which it differs.
     pub(super) fn add_differences(
         &mut self,
         spot: &LinePosition,
@@ -145,7 +146,7 @@ impl BacktestReport {
         let principal = record.principal.clone().unwrap_or_default();
         for Difference { kind, was, now, .. } in differences {
             let mut key = (kind, tool.to_owned(), principal.clone());
-            // Names come from clients and servers, so there is a limit to how many are told apart.
+            // Names come from clients and servers, so the number of groups must be bounded.
             if self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&key) {
                 key.1 = "other tools".to_owned();
             }
@@ -157,7 +158,7 @@ impl BacktestReport {
         }
     }
 
-    /// Adds what another thread has found.
+    /// Adds the report of another thread.
     pub(super) fn merge(&mut self, other: BacktestReport) {
         self.records += other.records;
         self.same += other.same;
@@ -187,17 +188,17 @@ impl BacktestReport {
         };
     }
 
-    /// How many calls differ in this way.
+    /// Returns how many calls differ in this way.
     pub fn of_kind(&self, kind: DifferenceKind) -> u64 {
         self.groups.iter().filter(|((found, ..), _)| *found == kind).map(|(_, group)| group.count).sum()
     }
 
-    /// How many calls could be compared with what was recorded of them.
+    /// Returns how many calls could be compared with their records.
     pub fn compared(&self) -> u64 {
         self.records - self.unreplayable - self.missing.values().sum::<u64>() - self.crashes()
     }
 
-    /// Whether there are calls of which nobody knows whether they differ in this way.
+    /// Reports whether some calls may differ in this way, but cannot be judged.
     pub fn is_unjudged(&self, kind: DifferenceKind) -> bool {
         let hidden = match kind {
             DifferenceKind::Denied | DifferenceKind::Allowed => self.rules_unjudged,
@@ -206,25 +207,25 @@ impl BacktestReport {
         hidden > 0 || (kind == DifferenceKind::Masking && self.unjudged > 0)
     }
 
-    /// At how many calls the component broke off.
+    /// Returns how many calls crashed the component.
     pub fn crashes(&self) -> u64 {
         self.crashed.values().map(|group| group.count).sum()
     }
 
-    /// Whether every record was there, whole, was decided, and came out the same wherever it had to.
+    /// Reports whether every record was complete and undamaged, and ended the same wherever it had to.
     pub fn is_sound(&self) -> bool {
         self.mismatches == 0 && self.damages == 0 && self.missing.is_empty() && self.crashed.is_empty()
     }
 }
 
-/// Keeps the first so many.
+/// Keeps the first `most` entries.
 fn few<T>(all: &mut BTreeMap<LinePosition, T>, most: usize) {
     while all.len() > most {
         all.pop_last();
     }
 }
 
-/// As much of a text as a report has room for.
+/// Cuts a text to the length that a report shows.
 fn cut(text: String) -> String {
     match text.char_indices().nth(MOST_TEXT) {
         Some((end, _)) => format!("{}…", &text[..end]),

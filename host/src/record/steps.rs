@@ -1,4 +1,4 @@
-//! What a call was, step by step, as it is recorded and played.
+//! The steps of a call, as they are recorded and replayed.
 
 use std::sync::Arc;
 
@@ -9,8 +9,9 @@ use crate::logic::OfferedTools;
 use crate::logic::types::execution::{Directive, Event};
 use crate::session::Reply;
 
-/// The steps of a call that began with these offers; and by step what had been offered by then, where that matters and was not as
-/// before. An answer that passed unread is in them, `whole` or by what it is known by.
+/// Returns the recorded steps of a call that began with these offered tools, and for each step the offers that had
+/// changed before it, where the call depends on them. A result that was passed through is included if `whole` is set,
+/// else only its digest.
 pub(crate) fn steps(
     begun: &OfferedTools,
     directives: Vec<Directive>,
@@ -19,9 +20,9 @@ pub(crate) fn steps(
     whole: bool,
 ) -> (Vec<RecordedStep>, Vec<Option<OfferedTools>>) {
     let (mut offered, mut recorded) = (vec![None], vec![None]);
-    // An event to which nothing was said is one that nobody lived to hear of.
+    // The last event has no directive if the call was dropped, so leave it out.
     for (before, (now, event)) in directives.iter().zip(events).take(directives.len().saturating_sub(1)) {
-        // Once a call knows its tool, later offers do not touch it.
+        // Once a call has found its tool, later offers do not affect it.
         let matters = matches!(before, Directive::Connect(_)) && !Arc::ptr_eq(&now, begun);
         offered.push(matters.then_some(now));
         recorded.push(Some(RecordedEvent::from(event)));

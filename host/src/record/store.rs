@@ -1,4 +1,4 @@
-//! Stores what many records share, once, and remembers what is stored.
+//! Stores the parts that many records share, each once, and remembers what is stored.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,45 +19,45 @@ use crate::logic::OfferedTools;
 use crate::logic::types::Tool;
 use crate::logic::types::execution::Settings;
 
-/// What is in a file, in the form that it has there.
+/// A stored part, in the form that its file has.
 #[derive(Clone)]
 pub(super) struct StoredPart<T> {
-    /// What it is, under its digest.
+    /// The value, with its digest as the key.
     pub shared: Keyed<T>,
-    /// Something had to be hidden in it, so it is not quite what calls were decided on.
+    /// Whether something was masked, so that the stored part is not exactly what calls were decided on.
     pub hidden: bool,
 }
 
-/// Stores what many records share.
+/// Stores the parts that many records share.
 pub(super) struct PartStore {
     secrets: Arc<Mutex<Secrets>>,
     settings: PointerCache<Settings, Arc<Settings>>,
-    /// By the masks under which they were stored.
+    /// The offered tools that are stored, by the key of the masks that were applied.
     offers: HashMap<Arc<str>, PointerCache<OfferList, OfferedTools>>,
     tools: HashMap<Arc<str>, ToolsCache>,
 }
 
-/// What [`Offers`] point to.
+/// The list that [`OfferedTools`] points to.
 pub(super) type OfferList = Vec<(String, Arc<[Tool]>)>;
 
-/// The masks for what servers say of their tools.
+/// The masks for tool descriptions and schemas.
 pub(super) struct ToolMasks<'a> {
-    /// Two of the same key hide the same; empty where nothing is hidden.
+    /// Masks with equal keys mask the same; empty if nothing is masked.
     pub key: Arc<str>,
-    /// Masks JSON that a server wrote.
+    /// Masks a server's JSON.
     pub mask: &'a mut dyn FnMut(&str, &str) -> Result<String, RecordError>,
 }
 
-/// Lists of tools that were stored already.
+/// The tool lists that are stored already.
 type ToolsCache = PointerCache<[Tool], Arc<[Tool]>>;
 
-/// What was stored already, by where it is in memory. A weak reference lets it go, but nothing else can come to be there.
+/// A cache by address in memory; its weak reference frees the value, but keeps the address from being used again.
 pub(super) struct PointerCache<T: ?Sized, V>(HashMap<usize, (Weak<T>, CachedPart<V>)>);
 
 #[derive(Clone)]
 pub(super) struct CachedPart<V> {
     pub digest: Arc<str>,
-    /// What is stored in its place, where something had to be hidden.
+    /// The stored value, if something had to be masked.
     pub replacement: Option<V>,
 }
 
@@ -98,7 +98,7 @@ impl PartStore {
             self.offers.clear();
             self.tools.clear();
         }
-        // Whatever it is made of was stored before it.
+        // The catalog is stored after its parts, so they exist if it does.
         if let Some(known) = self.offers.entry(Arc::clone(&masks.key)).or_default().get(offers)
             && writer.has_part(SharedPart::Catalog, &known.digest)?
         {
@@ -146,7 +146,7 @@ impl PartStore {
         Ok(known.stored(tools))
     }
 
-    /// JSON without secrets of the configuration, and whether there were any.
+    /// Returns the value as JSON without secrets of the configuration, and whether it had any.
     fn redact<T: serde::Serialize>(&self, value: &T) -> (String, bool) {
         let json = serde_json::to_string(value).expect("shapes have string keys only, so they are always JSON");
         let clean = match self.secrets().redact(&json) {
@@ -158,8 +158,7 @@ impl PartStore {
     }
 }
 
-/// The tools of a server as the masks leave what it says of them, which is what clients are shown; none where they hide
-/// nothing.
+/// Masks the descriptions and schemas of a server's tools as clients see them; returns `None` if nothing is masked.
 fn masked_tools(server: &str, tools: &[Tool], masks: &mut ToolMasks<'_>) -> Result<Option<Vec<Tool>>, RecordError> {
     if masks.key.is_empty() {
         return Ok(None);
@@ -185,7 +184,7 @@ fn masked_tools(server: &str, tools: &[Tool], masks: &mut ToolMasks<'_>) -> Resu
             tool.description = after.get("description").and_then(json::string_value);
             changed = true;
         }
-        // A schema is written anew where anything in it is looked at; only what it means counts.
+        // Masking may rewrite a schema, so only a change of its meaning counts.
         if let (false, Some(before), Some(after)) =
             (same("inputSchema"), before.get("inputSchema"), after.get("inputSchema"))
             && serde_json::from_str::<serde_json::Value>(before.get()).ok() != serde_json::from_str(after.get()).ok()
@@ -239,5 +238,5 @@ fn address<T: ?Sized>(live: &Arc<T>) -> usize {
 }
 
 const MOST_SEEN: usize = 4096;
-/// Under how many masks things are remembered as stored; each change of the configuration may bring others.
+/// The number of different masks for which the cache remembers what is stored; a new configuration may bring new ones.
 const MOST_MASKS: usize = 16;

@@ -1,4 +1,4 @@
-//! JSON within a record: as it is where that keeps a record on one line, else as a text that holds it.
+//! JSON inside a record: verbatim if it fits on one line, else as a string.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-/// The text of a JSON value, kept byte for byte. Its `Debug` shows how long it is.
+/// The text of a JSON value, kept byte for byte; `Debug` shows only its length.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct JsonText(pub String);
 
 impl Serialize for JsonText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let text = self.0.as_str();
-        // What begins otherwise could be taken for a text that holds JSON.
+        // Any other JSON could be mistaken for a string that holds JSON.
         let plain = text.starts_with(['{', '[']) && memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none();
         match plain.then(|| serde_json::from_str::<&RawValue>(text)) {
             Some(Ok(raw)) if raw.get().len() == text.len() => raw.serialize(serializer),
@@ -45,12 +45,12 @@ impl From<String> for JsonText {
     }
 }
 
-/// The SHA-256 of some bytes, in hexadecimal.
+/// Returns the SHA-256 of some bytes, in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Bytes in hexadecimal.
+/// Formats bytes in hexadecimal.
 pub(super) fn hex(bytes: &[u8]) -> String {
     let mut digits = vec![0; bytes.len() * 2];
     for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {

@@ -1,4 +1,4 @@
-//! Which tool a call meant that was kept out: asked of a gate with all servers and without rules.
+//! Finds the tool that a denied call meant, with a gate that has all servers and no rules.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use crate::logic::types::execution::{Settings, ToolCall};
 use crate::logic::types::filtering::{DestructivePolicy, Policy, Rules, ServerRules};
 use crate::logic::types::masking::Masks;
 
-/// Finds out which tools calls meant.
+/// Finds and caches the tools that names mean.
 #[derive(Default)]
 pub(super) struct ToolResolver {
-    /// By settings, offers and name.
+    /// The tools found so far, by settings, offers and name.
     known: HashMap<(ContextKey, String), Option<(String, String)>>,
-    /// By settings and offers, those of a gate that keeps nothing out.
+    /// The settings and offers of gates without rules, by the settings and offers of the call.
     open_gates: HashMap<ContextKey, (KeyedSettings, KeyedOffers)>,
 }
 
-/// The keys of settings and of offers.
+/// The keys of settings and offers.
 type ContextKey = (Arc<str>, Arc<str>);
 
 impl ToolResolver {
-    /// The server and the tool that this name means, if there is such a tool: among what the call could use, or else among what
-    /// servers have offered to others.
+    /// Returns the server and the tool that a name means, among the tools that the call could use, or else among those
+    /// that servers offered to others.
     pub(super) fn resolve(
         &mut self,
         replayer: &mut Replayer,
@@ -55,7 +55,7 @@ impl ToolResolver {
     }
 }
 
-/// The same settings without rules, and the same offers with those of all other servers.
+/// Returns the settings without any rules, and the offers extended by the latest tools of all other servers.
 fn without_rules(
     settings: &KeyedSettings,
     offers: &KeyedOffers,

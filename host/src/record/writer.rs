@@ -1,4 +1,4 @@
-//! Writes records: line after line into a file, and the next file when one is full.
+//! Writes records line by line into a file, and starts the next file when one is full.
 
 mod cleanup;
 
@@ -14,59 +14,59 @@ use super::folder::{self, PARTS, Segment, SharedPart};
 use super::line::{FIRST, Record};
 use crate::private_files;
 
-/// Where calls are recorded, and how many.
+/// The folder of the records, and how much is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordOptions {
-    /// The folder; made when the first call is recorded.
+    /// The folder; it is created when the first call is recorded.
     pub dir: PathBuf,
-    /// The most bytes of one file.
+    /// The maximum size of one file, in bytes.
     pub max_segment: u64,
-    /// The most bytes of all files.
+    /// The maximum size of all files, in bytes.
     pub max_total: u64,
     /// How long a record is kept.
     pub max_age: Duration,
-    /// Arguments and answers are recorded as they are.
+    /// Whether arguments and answers are recorded unmasked.
     pub raw: bool,
 }
 
 impl RecordOptions {
-    /// The usual bounds, in this folder.
+    /// Returns the default limits for this folder.
     pub fn new(dir: PathBuf) -> Self {
         let crate::config::model::RecordRules { max_segment, max_total, max_age, raw, .. } = Default::default();
         RecordOptions { dir, max_segment, max_total, max_age, raw }
     }
 
-    /// The most bytes of one file, so that the oldest can make room for the newest.
+    /// Returns the maximum size of one file, small enough that removing the oldest file makes room for a new one.
     fn segment_bytes(&self) -> u64 {
         self.max_segment.min(self.max_total / 4)
     }
 }
 
-/// Writes records.
+/// Writes records into files.
 pub(super) struct RecordWriter {
     options: RecordOptions,
-    /// Tells the files of this process from all others.
+    /// Identifies the files of this process.
     run_id: String,
-    /// How many files were begun.
+    /// The number of files started so far.
     count: u32,
     open: Option<OpenSegment>,
-    /// The digest of the last line that is certainly in a file, and of the last one that waits.
+    /// The digest of the last line that is certainly in a file, and of the last line that is buffered.
     after: String,
     last: String,
-    /// Lines that wait to be written together, and how many.
+    /// The lines that are buffered to be written together, and their number.
     waiting: Vec<u8>,
     lines: u64,
-    /// Parts that are there, and known to be as young as the file that is open.
+    /// The parts that exist and are known to be at least as recent as the open file.
     known: HashSet<(SharedPart, Arc<str>), BuildHasherDefault<DigestHasher>>,
-    /// How many bytes of records were written.
+    /// The number of bytes written.
     bytes: u64,
     cleaned_at: Option<SystemTime>,
-    /// Whether the open file is still there was looked at since something was written.
+    /// Whether the open file has been checked for existence since the last write.
     checked: bool,
 }
 
 struct OpenSegment {
-    /// It is locked for as long as it is open, so that nobody else removes it.
+    /// The file stays locked while it is open, so that no other process removes it.
     file: File,
     path: PathBuf,
     bytes: u64,
@@ -74,7 +74,7 @@ struct OpenSegment {
 }
 
 impl OpenSegment {
-    /// Whether there is nothing any more where it was begun, or something else.
+    /// Reports whether the file is gone from its path, or replaced by another one.
     fn is_gone(&self) -> bool {
         let (Ok(open), Ok(there)) = (self.file.metadata(), fs::symlink_metadata(&self.path)) else { return true };
         #[cfg(unix)]
@@ -90,7 +90,7 @@ impl OpenSegment {
 }
 
 impl RecordWriter {
-    /// Nothing is made or checked before the first record comes.
+    /// Creates a writer; nothing is created or checked on disk before the first record.
     pub(super) fn new(rules: RecordOptions) -> Self {
         let options = RecordOptions { dir: std::path::absolute(&rules.dir).unwrap_or(rules.dir), ..rules };
         RecordWriter {
@@ -113,17 +113,17 @@ impl RecordWriter {
         &self.options
     }
 
-    /// How many bytes of records were written.
+    /// Returns the number of bytes written.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The line of a record, as it would be written next.
+    /// Writes the record into `line` as the next line, and returns its digest.
     pub(super) fn seal(&self, record: &Record, line: &mut Vec<u8>) -> String {
         record.seal(&self.last, line)
     }
 
-    /// Takes a line that was sealed just now; it is in a file after the next `flush`.
+    /// Buffers a line that was just sealed; it is in a file after the next `flush`.
     pub(super) fn append(&mut self, line: &[u8], digest: String) -> io::Result<()> {
         self.waiting.extend_from_slice(line);
         self.waiting.push(b'\n');
@@ -133,17 +133,17 @@ impl RecordWriter {
         if self.waiting.len() as u64 >= most { self.flush() } else { Ok(()) }
     }
 
-    /// Whether a line is too long for a file.
+    /// Reports whether a line is too long for a file.
     pub(super) fn is_too_long(&self, line: &[u8]) -> bool {
         line.len() as u64 >= self.options.segment_bytes() / 2
     }
 
-    /// How many lines wait; none of them was written where `flush` fails.
+    /// Returns the number of buffered lines; if `flush` fails, none of them was written.
     pub(super) fn waiting(&self) -> u64 {
         self.lines
     }
 
-    /// Writes what waits.
+    /// Writes the buffered lines.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -179,7 +179,7 @@ impl RecordWriter {
                 self.bytes += lines.len() as u64;
             }
             Err(_) => {
-                // Half a line is worth nothing, and what follows goes into a file of its own.
+                // Half a line is useless, so cut it off; the next lines go into a new file.
                 let _ = open.file.set_len(open.bytes);
                 self.close_segment();
             }
@@ -187,11 +187,11 @@ impl RecordWriter {
         written
     }
 
-    /// Begins the next file, and removes the oldest to make room for it.
+    /// Starts the next file, and removes the oldest files to make room for it.
     fn begin(&mut self, now: SystemTime) -> io::Result<()> {
         self.close_segment();
         private_files::ensure_real_folder(&self.options.dir)?;
-        // What the last file needed may be needed by the lines that wait for this one.
+        // The buffered lines may need the parts that the last file needed, so keep these parts recent.
         for (part, digest) in self.known.drain() {
             if let Ok(file) = open_part(&part.path(&self.options.dir, &digest)) {
                 file.set_modified(now)?;
@@ -200,15 +200,15 @@ impl RecordWriter {
         self.clean_up(now)?;
         let segment = Segment::new(&self.options.dir, now, &self.run_id, self.count + 1);
         let file = private_files::create_file(&segment.path)?;
-        // Another process that looks for old files in this moment finds a young one.
+        // A process that cleans up at this moment sees a recent file and leaves it.
         file.lock()?;
         self.count += 1;
         self.open = Some(OpenSegment { file, path: segment.path, bytes: 0, since: now });
         Ok(())
     }
 
-    /// Leaves the open file. One in which nothing stands goes, and the next one has its number: where a number is missing, a file
-    /// was taken out.
+    /// Closes the open file. An empty file is removed and its number is used again, because a missing number means that
+    /// somebody removed a file.
     fn close_segment(&mut self) {
         let Some(open) = self.open.take() else { return };
         if open.bytes == 0 && !open.is_gone() && fs::remove_file(&open.path).is_ok() {
@@ -216,7 +216,7 @@ impl RecordWriter {
         }
     }
 
-    /// Stores what many records share, where it is not there yet. Records that need it come after.
+    /// Stores a shared part if it does not exist yet; records that need it must follow.
     pub(super) fn store_part(&mut self, part: SharedPart, digest: &Arc<str>, bytes: &[u8]) -> io::Result<()> {
         if self.has_part(part, digest)? {
             return Ok(());
@@ -227,7 +227,7 @@ impl RecordWriter {
         Ok(())
     }
 
-    /// Whether a part is stored; if so, it is as young as the file that is open.
+    /// Reports whether a part is stored, and if so marks it as recent as the open file.
     pub(super) fn has_part(&mut self, part: SharedPart, digest: &Arc<str>) -> io::Result<bool> {
         self.check_open_file();
         let key = (part, Arc::clone(digest));
@@ -246,19 +246,19 @@ impl RecordWriter {
         Ok(true)
     }
 
-    /// Looks, before the first of the lines that are written together, whether the open file is still where it was. What was
-    /// removed with it is stored again, and what follows goes into a new file.
+    /// Checks once per write whether the open file still exists. If not, the writer starts a new file and stores the
+    /// parts again.
     fn check_open_file(&mut self) {
         if !std::mem::replace(&mut self.checked, true) && self.open.as_ref().is_some_and(OpenSegment::is_gone) {
             let dir = self.options.dir.display();
-            tracing::warn!("records in {dir} were removed while calls are recorded there; a new file is begun");
+            tracing::warn!("the record file in {dir} was removed; recording continues in a new file");
             self.open = None;
             self.known.clear();
         }
     }
 }
 
-/// Tells digests apart by their first digits, which are as good as any hash: each record asks for three.
+/// Hashes digests by their first digits, which are as good as any hash; each record looks up three.
 #[derive(Default)]
 struct DigestHasher(u64);
 
@@ -269,7 +269,7 @@ impl Hasher for DigestHasher {
     }
 
     fn finish(&self) -> u64 {
-        // Tables look at the last bits and at the first ones; of digits, some bits are always alike.
+        // Hash tables use the last and the first bits, and some bits of ASCII digits are always the same.
         self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
@@ -280,13 +280,13 @@ impl Drop for RecordWriter {
     }
 }
 
-/// A part that is there already.
+/// Opens a part that exists already.
 fn open_part(path: &Path) -> io::Result<File> {
     folder::regular(path)?;
     OpenOptions::new().write(true).open(path)
 }
 
-/// How much is written at once.
+/// The number of bytes to write at once.
 const BATCH: u64 = 1 << 20;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -325,7 +325,7 @@ pub(super) mod tests {
         assert!(sizes.iter().sum::<u64>() <= 1 << 20, "{sizes:?}");
         assert!(kept.len() > 8 && kept.len() < 40 && kept.last().unwrap().number == 40, "{}", kept.len());
         assert!(lines > 40 * 30, "{lines}");
-        // Each line follows the one before, over the ends of files too.
+        // Each line follows the one before it, also across files.
         let mut after: Option<String> = None;
         for segment in &kept {
             for line in fs::read(&segment.path).unwrap().split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -379,7 +379,7 @@ pub(super) mod tests {
         for path in files.chain(folder::parts(&rules.dir).unwrap()) {
             assert_eq!(mode(&path), 0o600, "{}", path.display());
         }
-        // What others may write to is no place for records.
+        // A folder that others can write is refused.
         fs::set_permissions(&rules.dir, fs::Permissions::from_mode(0o777)).unwrap();
         let mut refused = RecordWriter::new(rules.clone());
         put(&mut refused, &record());
@@ -394,7 +394,7 @@ pub(super) mod tests {
         let mut writer = RecordWriter::new(rules.clone());
         put(&mut writer, &record());
         writer.flush().unwrap();
-        // A disk that is full, where there is one for tests; else a file that takes nothing.
+        // Use a full disk if the system has one for tests, else a file that cannot be written.
         let file = folder::segments(&rules.dir).unwrap().remove(0).path;
         let full = OpenOptions::new().write(true).open("/dev/full");
         writer.open.as_mut().unwrap().file = full.or_else(|_| File::open(file)).unwrap();
@@ -418,7 +418,7 @@ pub(super) mod tests {
         let mut writer = RecordWriter::new(rules.clone());
         for number in 1..3 {
             for _ in 0..5 {
-                // A file that takes nothing.
+                // A file that cannot be written.
                 writer.begin(SystemTime::now()).unwrap();
                 let open = writer.open.as_mut().unwrap();
                 open.file = File::open(&open.path).unwrap();

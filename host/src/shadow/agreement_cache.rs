@@ -1,5 +1,5 @@
-//! Calls that a candidate decided as the logic in use did: it is pure, and agents repeat themselves, so it is not asked the
-//! same again. That calls have ids of their own makes them no other question.
+//! Remembers the calls on which the candidate agreed with the logic in use. Both are pure functions and agents repeat
+//! themselves, so the same call, apart from its id, need not be judged again.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -9,7 +9,7 @@ use crate::gate::FinishedCall;
 use crate::logic::types::execution::{Event, Settings, Summary};
 use crate::logic::{CallHistory, OfferedTools};
 
-/// Calls that were decided alike.
+/// The calls on which the candidate agreed.
 #[derive(Default)]
 pub(super) struct AgreementCache {
     hashes: RandomState,
@@ -17,7 +17,7 @@ pub(super) struct AgreementCache {
     bytes: usize,
 }
 
-/// All that a call of the usual kind is decided on: it was sent once, and its answer passed unread.
+/// Everything that a simple call is decided on: it was sent once, and its result was passed through.
 #[derive(Clone)]
 pub(super) struct CallInputs {
     settings: Arc<Settings>,
@@ -25,12 +25,12 @@ pub(super) struct CallInputs {
     principal: Option<Arc<str>>,
     limit: Option<u64>,
     is_error: bool,
-    /// Its name, its arguments, and the answer.
+    /// The name, the arguments and the result.
     texts: [String; 3],
 }
 
 impl AgreementCache {
-    /// The question that a call was; none where it took another course than the usual one, or is too long to be kept.
+    /// Returns the inputs of a call, or `None` if it is not a simple call or too long to keep.
     pub(super) fn inputs(finished: &FinishedCall) -> Option<CallInputs> {
         let (is_error, texts) = simple_call(finished)?;
         let FinishedCall { history: CallHistory { settings, offers, .. }, principal, limit, .. } = finished;
@@ -39,7 +39,7 @@ impl AgreementCache {
         Some(CallInputs { settings, offers, principal: principal.clone(), limit: *limit, is_error, texts })
     }
 
-    /// Whether the same question was decided alike before.
+    /// Reports whether the candidate agreed on the same inputs before.
     pub(super) fn knows(&self, finished: &FinishedCall) -> bool {
         let Some((is_error, texts)) = simple_call(finished) else { return false };
         let Some(known) = self.known.get(&self.hashes.hash_one(texts)) else { return false };
@@ -50,7 +50,7 @@ impl AgreementCache {
             && known.texts.each_ref().map(String::as_str) == texts
     }
 
-    /// Takes note of a question that was decided alike.
+    /// Remembers inputs on which the candidate agreed.
     pub(super) fn remember(&mut self, question: CallInputs) {
         let bytes = question.texts.iter().map(String::len).sum::<usize>();
         if self.known.len() >= MOST || self.bytes + bytes > MOST_BYTES {
@@ -61,14 +61,14 @@ impl AgreementCache {
         self.known.insert(hash, question);
     }
 
-    /// Forgets all questions.
+    /// Forgets everything.
     pub(super) fn forget(&mut self) {
         self.known.clear();
         self.bytes = 0;
     }
 }
 
-/// The texts that a call of the usual kind is decided on, and whether its answer said that it is an error.
+/// Returns the texts that a simple call is decided on, and whether its result is an error.
 fn simple_call(finished: &FinishedCall) -> Option<(bool, [&str; 3])> {
     let CallHistory { call, events, directives, offers, .. } = &finished.history;
     let [(then, Event::Forwarded(Summary { is_error }))] = events.as_slice() else { return None };
@@ -78,11 +78,11 @@ fn simple_call(finished: &FinishedCall) -> Option<(bool, [&str; 3])> {
     usual.then_some((*is_error, [&*call.name, &*call.arguments, answer]))
 }
 
-/// The most questions that are kept.
+/// The maximum number of calls in the cache.
 const MOST: usize = 4096;
-/// The most bytes that they take together.
+/// The maximum size of all calls in the cache, in bytes.
 const MOST_BYTES: usize = 4 << 20;
-/// The most bytes of one of them.
+/// The maximum size of one call, in bytes.
 const LONGEST: usize = 16 << 10;
 
 #[cfg(test)]
@@ -92,7 +92,7 @@ mod tests {
     use crate::record::finished;
     use crate::session::Reply;
 
-    /// A call that was sent once, and whose answer passed unread.
+    /// Returns a call that was sent once, and whose result was passed through.
     fn call() -> FinishedCall {
         let mut call = Arc::unwrap_or_clone(finished("a: 1".to_owned()));
         call.history.events = vec![(Arc::clone(&call.history.offers), Event::Forwarded(Summary { is_error: false }))];

@@ -1,4 +1,4 @@
-//! How a candidate has done: what it was asked, and where it differs.
+//! The report on a candidate: how many calls it judged, and where it differs.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,24 +10,24 @@ use tracing::info;
 use crate::gate::{FinishedCall, LOCAL};
 use crate::record::compare::{Difference, DifferenceKind};
 
-/// A call that the candidate would have decided otherwise. Neither arguments nor answers are kept.
+/// A call that the candidate would have decided differently, without its arguments and answers.
 #[derive(Debug, Clone)]
 pub struct Divergence {
-    /// The id of the call, as it stands in the log.
+    /// The id of the call, as in the log.
     pub call: String,
-    /// When it was noticed.
+    /// The time when the difference was found.
     pub at: SystemTime,
-    /// Who made the call.
+    /// The principal that made the call.
     pub principal: String,
     /// The name that was called.
     pub name: String,
-    /// What differs.
+    /// The kind of the difference.
     pub kind: DifferenceKind,
-    /// The rule that decided, or what is not the same.
+    /// The rule that decided, or what differs.
     pub rule: String,
 }
 
-/// The call that a report speaks of.
+/// A call that is being judged.
 pub(super) struct JudgedCall {
     pub id: String,
     principal: String,
@@ -42,38 +42,38 @@ impl JudgedCall {
     }
 }
 
-/// Whether the candidate is asked.
+/// Whether the candidate judges calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShadowState {
-    /// It is.
+    /// The candidate judges calls.
     Running,
-    /// It is not, for this reason.
+    /// The candidate is switched off, for this reason.
     Off(String),
 }
 
-/// What became of the calls that the candidate was to be asked about.
+/// The numbers of calls by what the candidate said to them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ShadowCounts {
-    /// It decides them in the same way.
+    /// The candidate decides the same.
     pub same: u64,
-    /// It decides them otherwise.
+    /// The candidate decides differently.
     pub different: u64,
-    /// There was no time or room to ask it.
+    /// The candidate was not asked, because its queue was full.
     pub dropped: u64,
-    /// It broke off.
+    /// The candidate crashed.
     pub failed: u64,
 }
 
-/// How a candidate has done.
+/// The report on a candidate.
 #[derive(Debug)]
 pub struct ShadowReport {
-    /// What is tried, in short.
+    /// A short description of the candidate.
     pub about: String,
     same: AtomicU64,
     dropped: AtomicU64,
     failed: AtomicU64,
     kinds: [AtomicU64; DifferenceKind::ALL.len()],
-    /// Calls look at this, and wait for nothing.
+    /// Whether the candidate runs; calls read this without waiting for a lock.
     runs: AtomicBool,
     notes: Mutex<DivergenceLog>,
 }
@@ -82,26 +82,26 @@ pub struct ShadowReport {
 struct DivergenceLog {
     off: Option<String>,
     recent: VecDeque<Divergence>,
-    /// When lines were written last, and how many since, and how many were left out.
+    /// The second in which log lines are counted; `lines` counts those written in it, `left_out` those suppressed.
     second: Option<Instant>,
     lines: u32,
     left_out: u64,
 }
 
 impl ShadowReport {
-    /// Of a candidate that has not been asked yet.
+    /// Creates an empty report.
     pub(super) fn of(about: String) -> Self {
         let notes = DivergenceLog { off: None, recent: VecDeque::new(), second: None, lines: 0, left_out: 0 };
         let (same, dropped, failed, kinds) = Default::default();
         ShadowReport { about, same, dropped, failed, kinds, runs: AtomicBool::new(true), notes: Mutex::new(notes) }
     }
 
-    /// Whether the candidate is asked.
+    /// Returns whether the candidate judges calls.
     pub fn state(&self) -> ShadowState {
         self.notes().off.clone().map_or(ShadowState::Running, ShadowState::Off)
     }
 
-    /// What became of the calls.
+    /// Returns the numbers of calls so far.
     pub fn counts(&self) -> ShadowCounts {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         ShadowCounts {
@@ -112,16 +112,16 @@ impl ShadowReport {
         }
     }
 
-    /// How many calls differ in each kind.
+    /// Returns how many calls differ in each kind.
     pub fn kinds(&self) -> impl Iterator<Item = (DifferenceKind, u64)> {
         let kinds = DifferenceKind::ALL.into_iter().map(|(kind, ..)| kind).zip(&self.kinds);
-        // Other reasons alone are no difference.
+        // A difference in the reasons alone does not count.
         kinds
             .filter(|(kind, _)| *kind != DifferenceKind::Trace)
             .map(|(kind, count)| (kind, count.load(Ordering::Relaxed)))
     }
 
-    /// The last so many calls that differ and are wanted, the newest first.
+    /// Returns the latest matching differences, newest first, up to `most`.
     pub fn last(&self, most: usize, wanted: impl Fn(&Divergence) -> bool) -> Vec<Divergence> {
         self.notes().recent.iter().rev().filter(|divergence| wanted(divergence)).take(most).cloned().collect()
     }
@@ -147,9 +147,9 @@ impl ShadowReport {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Keeps, counts and logs a difference.
+    /// Stores, counts and logs a difference.
     pub(super) fn add_divergence(&self, called: JudgedCall, difference: &Difference) {
-        // Both its sides may quote arguments and answers, so they stay here.
+        // The two sides may quote arguments and answers, so they are dropped here.
         let Difference { kind, rule, .. } = difference;
         let kind = *kind;
         self.kinds[kind as usize].fetch_add(1, Ordering::Relaxed);
@@ -171,8 +171,8 @@ impl ShadowReport {
         };
         let Some(unwritten) = unwritten else { return };
         let Divergence { call, principal, name, rule, .. } = divergence;
-        let more = if unwritten > 0 { format!(" ({unwritten} more were not written down)") } else { String::new() };
-        info!(call, principal, kind = kind.name(), "the shadow would decide {name:?} otherwise: {rule}{more}");
+        let more = if unwritten > 0 { format!(" ({unwritten} more not logged)") } else { String::new() };
+        info!(call, principal, kind = kind.name(), "the shadow policy would decide {name:?} differently: {rule}{more}");
     }
 
     fn notes(&self) -> MutexGuard<'_, DivergenceLog> {
@@ -181,7 +181,7 @@ impl ShadowReport {
 }
 
 impl DivergenceLog {
-    /// Whether there is room for a line in the log: a policy that differs in everything must not drown it.
+    /// Reports whether another line may be logged this second; a policy that differs everywhere must not flood the log.
     fn may_write(&mut self, now: Instant) -> bool {
         if self.second.is_none_or(|second| now.duration_since(second) >= SECOND) {
             (self.second, self.lines) = (Some(now), 0);
@@ -193,7 +193,7 @@ impl DivergenceLog {
     }
 }
 
-/// A candidate may say anything, and at any length.
+/// Cuts a text from the candidate, which may have any length, to one short line.
 fn brief(text: &str) -> String {
     let line = text.split('\n').next().unwrap_or_default();
     match line.char_indices().nth(MOST_LETTERS) {

@@ -1,4 +1,4 @@
-//! Puts calls to a candidate, and says what it would have decided otherwise.
+//! Runs calls on a candidate and returns what it would have decided differently.
 
 use super::agreement_cache::AgreementCache;
 use crate::gate::FinishedCall;
@@ -10,7 +10,7 @@ use crate::record::{
     unknown_principal,
 };
 
-/// Puts calls to a candidate, in an instance that is replaced when it breaks off.
+/// Runs calls on a candidate, in an instance that is replaced after a crash.
 pub(super) struct CandidateRunner {
     component: Component,
     candidate: Candidate,
@@ -22,13 +22,13 @@ pub(super) struct CandidateRunner {
 }
 
 impl CandidateRunner {
-    /// Of a candidate that has been checked, and its component.
+    /// Creates a runner for a candidate that has been checked, and its component.
     pub(super) fn new(component: Component, candidate: Candidate) -> Self {
         let (replayer, digests, candidate_settings, latest_offers, agreed) = Default::default();
         CandidateRunner { component, candidate, replayer, digests, candidate_settings, latest_offers, agreed }
     }
 
-    /// The gravest way in which the candidate decides a call otherwise; none where it decides alike, as far as it goes.
+    /// Returns the most serious difference between the candidate's decision and the real one, if any.
     pub(super) fn compare(&mut self, finished: FinishedCall) -> Result<Option<Difference>, ReplayError> {
         if self.agreed.knows(&finished) {
             return Ok(None);
@@ -39,12 +39,12 @@ impl CandidateRunner {
             None => Replayer::new(self.component.clone())?,
         };
         let found = self.ask(&mut replayer, finished)?;
-        // A call that breaks the component off ends with a result; but that is none that the candidate has given.
+        // A call that crashes the component still ends with a result, but the candidate did not produce it.
         if let Some(fault) = replayer.take_fault() {
             return Err(fault.into());
         }
         self.replayer = Some(replayer);
-        // Other reasons for the same end are nothing that anybody outside could see.
+        // Callers cannot see that the reasons differ if the end is the same.
         let gravest =
             found.into_iter().filter(|found| found.kind != DifferenceKind::Trace).min_by_key(|found| found.kind);
         if let (None, Some(asked)) = (&gravest, asked) {
@@ -60,7 +60,7 @@ impl CandidateRunner {
         let (steps, changes) = steps(&offers, directives, events, answer, true);
         for offers in std::iter::once(&offers).chain(changes.iter().flatten()) {
             if self.latest_offers.remember(offers) {
-                // What is lent to a call may be something else now.
+                // The candidate may see other tools now, so earlier agreements no longer count.
                 self.agreed.forget();
             }
         }

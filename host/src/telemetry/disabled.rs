@@ -1,4 +1,4 @@
-//! Spans where nobody wants any.
+//! Spans that do nothing, for builds without the feature `otel`.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use crate::failure::RequestError;
 use crate::logic::types::execution::ToolResult;
 use crate::session::{Caller, Peer};
 
-/// No span.
+/// A span that does nothing.
 pub(crate) struct Span;
 
 impl Span {

@@ -1,4 +1,4 @@
-//! Sends spans to a collector over HTTP, as the variables of OpenTelemetry say.
+//! Sends spans to a collector over HTTP, as the `OTEL_*` variables say.
 
 use std::env;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing::warn;
 
-/// Spans are sent for as long as this lives; what is left is sent when it is dropped.
+/// Sends spans while it exists; dropping it sends the rest.
 pub struct ExportGuard(SdkTracerProvider);
 
-/// Begins to send spans, where the environment asks for it: with an endpoint in `OTEL_EXPORTER_OTLP_ENDPOINT` or
-/// `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, or with `OTEL_TRACES_EXPORTER=otlp`. All else is as the other variables say.
+/// Starts sending spans if the environment asks for it, with an endpoint in `OTEL_EXPORTER_OTLP_ENDPOINT` or
+/// `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, or with `OTEL_TRACES_EXPORTER=otlp`. The other `OTEL_*` variables apply.
 ///
-/// It opens its connections outside of any async runtime, and must not be called within one.
+/// Do not call it inside an async runtime, because the exporter opens its connections outside of one.
 pub fn start() -> Option<ExportGuard> {
     let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     let endpoint = set("OTEL_EXPORTER_OTLP_ENDPOINT").or_else(|| set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"));
@@ -23,7 +23,9 @@ pub fn start() -> Option<ExportGuard> {
         Some("otlp") => true,
         Some("none") => false,
         Some(other) => {
-            warn!("OTEL_TRACES_EXPORTER is {other:?}, and only \"otlp\" and \"none\" are known: no spans are sent");
+            warn!(
+                "OTEL_TRACES_EXPORTER is {other:?}, but only \"otlp\" and \"none\" are supported, so no spans are sent"
+            );
             false
         }
         None => endpoint.is_some(),
@@ -33,10 +35,10 @@ pub fn start() -> Option<ExportGuard> {
     }
     for name in ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] {
         if let Some(other) = set(name).filter(|value| value != "http/protobuf") {
-            warn!("{name} is {other:?}; spans are sent as \"http/protobuf\" all the same");
+            warn!("{name} is {other:?}, which is not supported; spans are sent as \"http/protobuf\"");
         }
     }
-    // The exporter's client encrypts by way of the process's own choice.
+    // The exporter's HTTP client uses the process-wide default provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let exporter = match SpanExporter::builder().with_http().build() {
         Ok(exporter) => exporter,
@@ -64,5 +66,5 @@ impl Drop for ExportGuard {
     }
 }
 
-/// How long the end may wait for a collector.
+/// How long to wait for the collector at the end.
 const LAST_WORDS: Duration = Duration::from_secs(5);

@@ -1,6 +1,6 @@
-//! Spans of a call: the call itself, what is decided, each request to a server, each pause before another.
+//! The spans of a call: the call itself, its decisions, each request to a server, and each wait before a retry.
 //!
-//! Names and attributes are those of OpenTelemetry's conventions for MCP, where it has any.
+//! Names and attributes follow the OpenTelemetry conventions for MCP, where there are any.
 
 use std::borrow::Cow;
 
@@ -15,11 +15,11 @@ use crate::logic::types::execution::{Code, ToolResult};
 use crate::session::{Caller, Peer};
 use crate::words::NamedCase;
 
-/// A span, which ends with this.
+/// A span; dropping it ends the span.
 pub(crate) struct Span(Context);
 
 impl Span {
-    /// What is done for a request of this method, in the trace of its caller.
+    /// Starts the span for a request with this method, in the trace of its caller.
     pub(crate) fn begin(method: &'static str, caller: &Caller) -> Self {
         let parent =
             TraceContextPropagator::new().extract_with_context(&Context::current(), &IncomingTrace::of(&caller.meta));
@@ -30,12 +30,12 @@ impl Span {
         Span::start(method, SpanKind::Server, attributes, &parent)
     }
 
-    /// A step within this one.
+    /// Starts the span of a step within this one.
     pub(crate) fn step(&self, name: &'static str) -> Self {
         Span::start(name, SpanKind::Internal, Vec::new(), &self.0)
     }
 
-    /// A request to a server, and the caller as the server is to know it: the request is then the parent of what the server
+    /// Starts the span of a request to a server, and returns the caller with this span as the parent of what the server
     /// does.
     pub(crate) fn request<'a>(
         &self,
@@ -52,7 +52,7 @@ impl Span {
             KeyValue::new("toolgate.server", server.to_owned()),
         ];
         let mut name = method.to_owned();
-        // The uri of a resource may say as much as arguments do, so it is no part of the name.
+        // The URI of a resource may reveal as much as arguments, so it is not part of the name.
         let about = match method {
             TOOLS_CALL => Some("gen_ai.tool.name"),
             "prompts/get" => Some("gen_ai.prompt.name"),
@@ -63,7 +63,7 @@ impl Span {
             attributes.push(KeyValue::new(key, about));
         }
         let span = Span::start(name, SpanKind::Client, attributes, &self.0);
-        // Where nobody collects spans, the caller's own context goes on as it came.
+        // If no spans are collected, pass on the caller's own context.
         if !span.0.span().is_recording() {
             return (span, Cow::Borrowed(caller));
         }
@@ -72,7 +72,7 @@ impl Span {
         (span, Cow::Owned(caller))
     }
 
-    /// What this was for came to an end, or failed.
+    /// Marks the span as failed if its request failed.
     pub(crate) fn ended(&self, failed: Option<&RequestError>) {
         let Some(RequestError { failure, .. }) = failed else { return };
         let span = self.0.span();
@@ -83,7 +83,7 @@ impl Span {
         span.set_status(Status::error(kind(failure)));
     }
 
-    /// The call came to this.
+    /// Adds the result of the call to the span.
     pub(crate) fn finished(&self, result: &ToolResult) {
         let span = self.0.span();
         if let Some(tool) = &result.tool {
@@ -95,14 +95,15 @@ impl Span {
         span.set_attribute(KeyValue::new("toolgate.code", result.code.name()));
         span.set_attribute(KeyValue::new("toolgate.attempts", i64::from(result.attempts)));
         if result.code != Code::Ok {
-            // The conventions have one word for a tool that says itself that it failed.
+            // The conventions have their own word for a tool that reports an error itself.
             let kind = if result.code == Code::ToolError { "tool_error" } else { result.code.name() };
             span.set_attribute(KeyValue::new("error.type", kind));
             span.set_status(Status::error(kind));
         }
     }
 
-    /// A person was asked, and the call comes again with the answer: whoever counts calls must not count this one.
+    /// Marks the call as pending: a person was asked, and the call will come again with the answer, so it must not be
+    /// counted twice.
     pub(crate) fn pending(&self) {
         let span = self.0.span();
         span.update_name(format!("{TOOLS_CALL} pending"));
@@ -122,7 +123,7 @@ impl Drop for Span {
     }
 }
 
-/// What kind of failure it is, in one word.
+/// Returns the kind of a failure as one word.
 fn kind(failure: &Failure) -> &'static str {
     match failure {
         Failure::Cancelled => "cancelled",
@@ -142,13 +143,13 @@ fn kind(failure: &Failure) -> &'static str {
     }
 }
 
-/// The name of the tool or prompt that a request is about.
+/// Returns the name of the tool or prompt in the params of a request.
 fn name_in(params: &str) -> Option<String> {
     let name = JsonObject::read(params)?.remove("name")?;
     serde_json::from_str(name.get()).ok()
 }
 
-/// The trace context that a caller told.
+/// The trace context in a caller's `_meta`.
 struct IncomingTrace(Vec<(&'static str, String)>);
 
 impl IncomingTrace {
@@ -168,12 +169,12 @@ impl Extractor for IncomingTrace {
     }
 }
 
-/// Where a server is told the trace context.
+/// The trace context for a server, in `_meta`.
 struct OutgoingTrace<'a>(&'a mut JsonObject);
 
 impl Injector for OutgoingTrace<'_> {
     fn set(&mut self, key: &str, value: String) {
-        // An empty state says nothing, and some do not know it.
+        // An empty `tracestate` has no meaning, and some servers reject it.
         if !value.is_empty() {
             self.0.set(key, &value);
         }

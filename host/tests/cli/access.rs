@@ -1,4 +1,4 @@
-//! `toolgate access`: who may call what, as the gateway itself has it, and what another configuration changes.
+//! Tests `toolgate access`: who may call what in a gateway, and what another configuration changes.
 
 use std::collections::BTreeMap;
 

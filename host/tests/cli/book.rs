@@ -1,4 +1,4 @@
-//! The console blocks of the book and the README print what they show, where the page marks them to be run.
+//! Runs the marked console blocks of the book and the README, and checks that they print what they show.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

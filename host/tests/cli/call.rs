@@ -1,4 +1,4 @@
-//! `toolgate call`: how arguments are taken, what is printed, and every way to end.
+//! Tests `toolgate call`: how it takes arguments, what it prints, and all its exit codes.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! `toolgate check`: what is well, what is wrong, and how to mend it.
+//! Tests `toolgate check`: what works, what is wrong, and how to fix it.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! Which configuration is used: how it is found, whether it is trusted, and the shapes that it may have.
+//! Tests which configuration is used: how it is found, whether it is trusted, and which formats it may have.
 
 use std::path::Path;
 

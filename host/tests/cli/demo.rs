@@ -1,4 +1,4 @@
-//! `toolgate demo-server`: an MCP server like any other, spoken to without toolgate in between.
+//! Tests `toolgate demo-server` as an MCP server, without toolgate as its client.
 
 use serde_json::{Value, json};
 

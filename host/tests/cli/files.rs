@@ -1,4 +1,4 @@
-//! `toolgate schema` and `import`: commands about configuration files.
+//! Tests `toolgate schema` and `toolgate import`.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What must never be printed: secrets, wherever they were planted, and what steers a terminal.
+//! Tests what must never be printed: secrets, wherever they occur, and terminal control sequences.
 
 use serde_json::json;
 

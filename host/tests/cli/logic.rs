@@ -1,4 +1,4 @@
-//! Commands that ask the component alone: `eval`, `route`, `component`, and what stands around them.
+//! Tests the commands that use only the component, such as `eval`, `route` and `component`.
 
 use std::path::Path;
 

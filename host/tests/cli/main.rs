@@ -1,4 +1,4 @@
-//! The binary as a person or a script meets it: what it prints where, and how it ends.
+//! Tests the binary as a person or a script uses it: what it prints where, and how it exits.
 
 mod access;
 #[cfg(unix)]

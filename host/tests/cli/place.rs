@@ -1,4 +1,4 @@
-//! A place of its own for each run of the binary: folders, a configuration, and no variables but those it is given.
+//! An isolated environment for each run of the binary: folders, a configuration, and only the given variables.
 
 use std::ffi::OsStr;
 use std::io::Write;

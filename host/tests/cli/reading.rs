@@ -1,4 +1,4 @@
-//! `toolgate resources`, `prompts` and `instructions`: what servers have beside tools.
+//! Tests `toolgate resources`, `toolgate prompts` and `toolgate instructions`.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `toolgate replay` and `toolgate explain`, on what `call --record` and `serve --record` leave behind.
+//! Tests `toolgate replay` and `toolgate explain` on records of `call --record` and `serve --record`.
 
 use std::path::PathBuf;
 
@@ -61,7 +61,7 @@ fn a_byte_that_was_changed_is_told_and_ends_with_1() {
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[40] ^= 1;
     std::fs::write(&path, bytes).unwrap();
-    let ran = run(&place, &["replay", "records"]).ends(1).says(":1: it was changed after it was written");
+    let ran = run(&place, &["replay", "records"]).ends(1).says(":1: the line was changed after it was written");
     assert!(ran.stdout.starts_with("3 calls of "), "{ran:?}");
     let report = run(&place, &["replay", "records", "--json"]).ends(1).json();
     assert_eq!((&report["ok"], &report["damaged"]), (&json!(false), &json!(1)), "{report}");
@@ -104,7 +104,7 @@ fn a_new_policy_is_tried_on_what_was_recorded() {
     run(&place, &["replay", "records", "--fail-on", "nothing"]).ends(2).says("write one of: denied, allowed");
     place.file("work/bad.yaml", json!({"servers": {}, "masking": {"groups": ["no-such-group"]}}).to_string());
     run(&place, &["replay", "records", "--config", "bad.yaml"]).ends(2).says("mask pattern group \"no-such-group\"");
-    run(&place, &["replay", "elsewhere"]).ends(2).says("the records in elsewhere cannot be read");
+    run(&place, &["replay", "elsewhere"]).ends(2).says("cannot read the records in elsewhere");
     run(&place, &["replay", "."]).ends(2).says("there are no records in .");
 }
 
@@ -153,8 +153,8 @@ fn a_result_that_a_candidate_would_cut_is_no_pass_though_its_answer_was_not_kept
         place.file("work/new.yaml", candidate.to_string());
         let arguments = ["replay", "records", "--config", "new.yaml", "--fail-on", "result"];
         let ran = run(&place, &arguments).ends(code);
-        let told =
-            ran.stdout.contains(": an answer of ") && ran.stdout.contains(" bytes passed unread → a text above ");
+        let told = ran.stdout.contains(": a result of ")
+            && ran.stdout.contains(" bytes was passed through → a text of more than ");
         assert_eq!(told, code == 1, "{candidate}: {ran:?}");
     }
 }
@@ -284,8 +284,9 @@ fn one_call_is_explained_step_by_step() {
     std::fs::write(&path, text.replacen("demo__add", "demo__odd", 1)).unwrap();
     let ran = run(&place, &["explain", id, "--record", "records"]).ends(1);
     let name = path.file_name().unwrap().to_str().unwrap();
-    let told =
-        format!("the record of call {id:?} cannot be trusted: records/{name}:1: it was changed after it was written");
+    let told = format!(
+        "the record of call {id:?} cannot be trusted: records/{name}:1: the line was changed after it was written"
+    );
     assert!(ran.stderr.contains(&told), "{ran:?}");
 }
 
@@ -336,7 +337,7 @@ fn a_file_that_may_not_grow_ends_no_program_and_leaves_nothing_behind() {
         Ran::from(shell.output().unwrap())
     };
     // The component does not fit into so many blocks.
-    let ran = limited("100").ends(0).says("calls go on, but cannot be recorded in ");
+    let ran = limited("100").ends(0).says("calls continue, but cannot be recorded in ");
     assert_eq!(ran.stdout, "hi\n");
     let left = files(&place.path("work/records/parts"));
     assert!(left.is_empty(), "{left:?}");

@@ -1,4 +1,4 @@
-//! A gateway whose configuration changes while it runs.
+//! Tests a gateway whose configuration changes while it runs.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! What SECURITY.md promises, tried against the real binary: one file for each kind of attacker or mishap.
+//! Tests the promises of SECURITY.md against the real binary, with one file for each kind of attacker or mishap.
 #![cfg(unix)]
 
 mod approvals;

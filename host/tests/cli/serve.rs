@@ -1,4 +1,4 @@
-//! `toolgate serve` as its client and whoever starts it meet it.
+//! Tests `toolgate serve` from the sides of its client and of the person who starts it.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,4 +1,4 @@
-//! A gateway that runs as a process of its own, and its client: over standard input and output, or over HTTP.
+//! A gateway in a process of its own, with a client over standard input and output or HTTP.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! A gateway with a candidate in the shade, as its operator meets it: the log, the pages, and a candidate that changes.
+//! Tests a gateway with a shadow policy as its operator sees it: the log, the pages, and a policy that changes.
 
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ fn what_the_candidate_would_decide_is_logged_and_shown_and_follows_its_file() {
     let mut web = Web { address: &address, token: Some(TOKEN), session: None };
     assert_eq!(web.greet().status, 200);
     assert_eq!(call(&web, "demo__echo")["result"]["content"][0]["text"], "[REDACTED]", "the call is made");
-    let line = serving.logged(&["the shadow would decide \"demo__echo\" otherwise"]);
+    let line = serving.logged(&["the shadow policy would decide \"demo__echo\" differently"]);
     for part in ["denied by `deny: echo`", "principal=\"ann\"", "kind=\"denied\"", "call=\""] {
         assert!(line.contains(part), "no {part} in {line}");
     }
@@ -72,14 +72,14 @@ fn what_the_candidate_would_decide_is_logged_and_shown_and_follows_its_file() {
     serving.logged(&[", 100 % of calls"]);
     assert_eq!(shadow(&web)["different"], 0);
     assert_eq!(call(&web, "demo__add")["result"]["structuredContent"]["sum"], 3);
-    serving.logged(&["the shadow would decide \"demo__add\" otherwise"]);
+    serving.logged(&["the shadow policy would decide \"demo__add\" differently"]);
 
     // A server that cannot be used is told of, and counts as gone.
     std::fs::write(&next, candidate("add").replace("\"deny\"", "\"denny\"")).unwrap();
-    serving.logged(&["in the shade it cannot be used", "unknown key \"denny\"", "server=\"demo\""]);
+    serving.logged(&["the shadow policy cannot use this server", "unknown key \"denny\"", "server=\"demo\""]);
     serving.logged(&[", 100 % of calls"]);
     assert_eq!(call(&web, "demo__add")["result"]["structuredContent"]["sum"], 3);
-    serving.logged(&["the shadow would decide \"demo__add\" otherwise", "kind=\"denied\""]);
+    serving.logged(&["the shadow policy would decide \"demo__add\" differently", "kind=\"denied\""]);
 
     // One that does not read is told, and the gateway goes on.
     std::fs::write(&next, "servers: [").unwrap();
@@ -122,7 +122,7 @@ fn a_component_of_its_own_is_tried_beside_the_built_in_one() {
     let answer = serving.ask("tools/call", json!({"name": "demo__fail", "arguments": {"message": "no luck"}}));
     assert_eq!(answer["result"]["content"][0]["text"], "no luck");
     serving.logged(&[
-        "the shadow would decide \"demo__fail\" otherwise",
+        "the shadow policy would decide \"demo__fail\" differently",
         "denied by `deny: fail`",
         "principal=\"local\"",
     ]);

@@ -1,4 +1,4 @@
-//! How a run ends that is ended from outside: by a signal, or because nobody reads what it prints.
+//! Tests runs that end from outside: by a signal, or because nobody reads the output.
 #![cfg(unix)]
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Gateways that run, and the commands that ask them.
+//! Tests running gateways and the commands that query them.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;

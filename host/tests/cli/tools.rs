@@ -1,4 +1,4 @@
-//! `toolgate tools`: the table, the JSON, and what the API of a model takes.
+//! Tests `toolgate tools`: the table, the JSON, and the form for a model's API.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A gate over the guarded server, and a person who gives consent without a thought.
+//! A gate in front of the protected server, and a person who always gives consent.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! `toolgate auth`, as a person meets it, and the other commands before and after it.
+//! Tests `toolgate auth`, and other commands before and after it.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Child;
@@ -98,17 +98,17 @@ async fn a_login_that_cannot_be_ends_with_what_is_wrong() {
     run(&place, &["auth", "login", "notes", "--no-browser", "--timeout", "200ms"])
         .await
         .ends(6)
-        .says("nobody came back within 200ms");
+        .says("nobody gave consent within 200ms");
     run(&place, &["auth", "login", "program"]).await.ends(2).says("server \"program\" needs no login");
     run(&place, &["auth", "login", "nobody"]).await.ends(5).says("no server \"nobody\" is configured");
 
     world.rule(|rules| rules.refuses = true);
     let mut login = place.command(&["auth", "login", "notes", "--no-browser"]).spawn().unwrap();
     get(&follow(&address(&mut login).await).await).await;
-    ended(login).await.ends(7).says("the authorization was not given (access_denied: not today)");
+    ended(login).await.ends(7).says("the authorization was not granted (access_denied: not today)");
 
     world.rule(|rules| rules.registers = false);
-    run(&place, &["auth", "login", "notes"]).await.ends(2).says("registers nobody by itself");
+    run(&place, &["auth", "login", "notes"]).await.ends(2).says("does not register clients");
     drop(world);
     run(&place, &["auth", "login", "notes"]).await.ends(3).says("the authorization server cannot be used");
 }

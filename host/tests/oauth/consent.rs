@@ -1,4 +1,4 @@
-//! A person gives consent: who we are at the authorization server, and what is checked before anything is trusted.
+//! Tests consent by a person: the client registration, and the checks before anything is trusted.
 
 use serde_json::json;
 use toolgate::logic::types::lifecycle::State;
@@ -83,7 +83,7 @@ async fn another_issuer_than_the_expected_one_gets_no_code_and_gives_no_token() 
     let auth = json!({"type": "oauth", "issuer": "https://login.example.com"});
     let configured = Bench::with(Rules::default(), auth, With::Person).await;
     let text = configured.needs_auth("read").await;
-    assert!(text.contains("and the configuration wants https://login.example.com"), "{text}");
+    assert!(text.contains("but the configuration names https://login.example.com"), "{text}");
     assert_eq!(configured.asked(), 0);
 }
 
@@ -96,12 +96,12 @@ async fn an_answer_to_another_question_and_a_refusal_bring_no_token() {
         back.query_pairs_mut().clear().extend_pairs(kept).append_pair("state", "another");
     });
     let text = bench.needs_auth("read").await;
-    assert!(text.contains("its state is another"), "{text}");
+    assert!(text.contains("its state differs"), "{text}");
     assert!(bench.world.seen("issuer /token").is_empty());
 
     let refused = Bench::new(Rules { refuses: true, ..Rules::default() }).await;
     let text = refused.needs_auth("read").await;
-    assert!(text.contains("the authorization was not given (access_denied: not today)"), "{text}");
+    assert!(text.contains("the authorization was not granted (access_denied: not today)"), "{text}");
     assert_eq!(refused.state(), State::NeedsAuth);
 }
 

@@ -1,4 +1,4 @@
-//! The server that is guarded: MCP of 2025-11-25, with `read` for every token and `write` for those that allow it.
+//! The protected MCP server of 2025-11-25, with `read` for every token and `write` for tokens with that scope.
 
 use http::Response;
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! Servers and authorization servers that want tokens and secrets of others, or lead where they must not.
+//! Tests servers and authorization servers that try to get other tokens and secrets, or redirect to forbidden
+//! addresses.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -173,7 +174,7 @@ async fn the_command_keeps_its_refresh_token_from_a_server_that_drops_its_metada
     command::run(&place, &["call", "notes.read"]).await.ends(0);
     world.rule(|rules| rules.silent = true);
     world.revoke();
-    command::run(&place, &["call", "notes.read"]).await.ends(7).says("to which it is not sent");
+    command::run(&place, &["call", "notes.read"]).await.ends(7).says("so it is not sent");
     assert!(world.seen("server /token").is_empty());
     kept(&world);
 }

@@ -1,4 +1,4 @@
-//! The authorization server: it says who it is, registers, asks nobody, and gives out tokens to who proves its right.
+//! The authorization server: it serves metadata, registers clients, needs no consent, and issues tokens.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

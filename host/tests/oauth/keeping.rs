@@ -1,4 +1,4 @@
-//! Tokens are kept for the user alone, shared between processes, and shown and sent to nobody else.
+//! Tests that tokens are readable only by the user, shared between processes, and never shown or sent elsewhere.
 
 use std::sync::Arc;
 

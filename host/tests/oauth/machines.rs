@@ -1,4 +1,4 @@
-//! Client credentials: a token for us ourselves, however the authorization server wants it proved.
+//! Tests client credentials with each way to authenticate at the authorization server.
 
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ async fn a_key_signs_in_place_of_a_secret() {
     std::fs::write(&file, "no key").unwrap();
     bench.world.revoke();
     let text = bench.needs_auth("read").await;
-    assert!(text.contains("key.pem has no PEM of a private key"), "{text}");
+    assert!(text.contains("key.pem holds no private key in PEM form"), "{text}");
 }
 
 #[tokio::test]
@@ -74,6 +74,6 @@ async fn a_wrong_secret_is_said_and_not_shown() {
     let more = json!({"client_secret": "the-wrong-secret", "token_auth": "post"});
     let bench = Bench::with(rules(), auth(more), With::Nobody).await;
     let text = bench.needs_auth("read").await;
-    assert!(text.contains("invalid_client") && text.contains("look at the auth of server \"notes\""), "{text}");
+    assert!(text.contains("invalid_client") && text.contains("check the auth of server \"notes\""), "{text}");
     assert!(!text.contains("the-wrong-secret"), "{text}");
 }

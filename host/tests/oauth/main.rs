@@ -1,4 +1,4 @@
-//! OAuth against a real authorization server and a server that it guards, both on ports of their own.
+//! Tests OAuth against a real authorization server and a server that it protects, each on a port of its own.
 
 mod bench;
 mod command;

@@ -1,4 +1,4 @@
-//! Tokens that are no longer good: replaced without a person where that is possible, and once for all who wait.
+//! Tests expired tokens: they are replaced without a person if possible, and once for all waiting calls.
 
 use std::time::Duration;
 

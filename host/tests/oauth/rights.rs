@@ -1,4 +1,4 @@
-//! Rights: more are asked for when a tool wants them, and no more often than it can help.
+//! Tests scopes: more are requested when a tool needs them, and no more often than necessary.
 
 use serde_json::json;
 use toolgate::logic::types::lifecycle::State;
@@ -41,6 +41,6 @@ async fn without_a_person_one_tool_wants_more_and_the_others_work() {
     let entry = bench.entry();
     let bench = bench.again(entry, With::Nobody);
     let text = bench.needs_auth("write").await;
-    assert!(text.contains("it wants more rights: write; run `toolgate auth login notes`"), "{text}");
+    assert!(text.contains("the server needs more scopes: write; run `toolgate auth login notes`"), "{text}");
     bench.works("read").await;
 }

@@ -1,4 +1,4 @@
-//! A world of three sites: a server, the authorization server that guards it, and somebody else.
+//! Three sites for tests: a server, the authorization server that protects it, and an unrelated one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;

@@ -1,6 +1,6 @@
-//! Acts out the client scenarios of the conformance suite, with nothing but the library: `conformance_client URL`.
+//! Runs the client scenarios of the conformance suite with nothing but the library: `conformance_client URL`.
 //!
-//! The suite says in the environment which scenario it is, and what belongs to it.
+//! The environment names the scenario and its context.
 
 #[path = "../conformance/person.rs"]
 mod person;

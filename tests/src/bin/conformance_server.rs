@@ -1,6 +1,6 @@
-//! An MCP server of both eras, made with the official SDK, that has all that the conformance suite asks of a server.
+//! An MCP server for both eras, built with the official SDK, with everything that the conformance suite needs.
 //!
-//! It listens on a free port of 127.0.0.1 and says where on standard output.
+//! It listens on a free port of 127.0.0.1 and prints its address on standard output.
 
 #[path = "../conformance/everything.rs"]
 mod everything;

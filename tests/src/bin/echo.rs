@@ -1,7 +1,7 @@
-//! An MCP server in good order on the official Rust SDK, for benches: `echo [--http ADDRESS [--json]]`.
+//! A correct MCP server built with the official Rust SDK, for benches: `echo [--http ADDRESS [--json]]`.
 //!
-//! It speaks both eras, over stdio or over Streamable HTTP. There it keeps sessions and answers with events, or, with
-//! `--json`, keeps none and answers with JSON; it prints its address first.
+//! It speaks both eras over stdio or Streamable HTTP. Over HTTP it keeps sessions and answers with events; with
+//! `--json` it keeps no sessions and answers with JSON. It prints its address first.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt, transport};
 use serde_json::{Value, json};
 
-/// What the server answers with, made once.
+/// The server's answers, built once.
 #[derive(Clone)]
 struct Echo {
     tools: Vec<Tool>,
@@ -103,7 +103,7 @@ async fn http(address: &str, config: StreamableHttpServerConfig) -> Result<(), B
     let listener = tokio::net::TcpListener::bind(address).await?;
     println!("{}", listener.local_addr()?);
     let listener = listener.tap_io(|stream| {
-        // Without it some answers would wait for an acknowledgement.
+        // Without this, some answers would wait for an acknowledgement.
         let _ = stream.set_nodelay(true);
     });
     axum::serve(listener, axum::Router::new().nest_service("/mcp", service)).await?;
@@ -134,7 +134,7 @@ fn object(schema: Value) -> JsonObject {
     }
 }
 
-/// Text with what must be escaped in JSON now and then.
+/// Returns text in which some characters must be escaped in JSON.
 fn payload(bytes: usize) -> String {
     let line = "a line of \"text\" that a server may well return, such as 0123456789\n";
     let mut text = line.repeat(bytes.div_ceil(line.len()));
@@ -142,7 +142,7 @@ fn payload(bytes: usize) -> String {
     text
 }
 
-/// Rows as a database gives them.
+/// Returns rows as a database would.
 fn table() -> Value {
     let row = |n: usize| {
         json!({

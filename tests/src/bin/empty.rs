@@ -1,3 +1,3 @@
-//! A program that does nothing: what any program costs to start and end.
+//! A program that does nothing, to measure what starting and ending any program costs.
 
 fn main() {}

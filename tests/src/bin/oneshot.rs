@@ -1,4 +1,5 @@
-//! The least that a call can cost, for benches: starts a server, shakes hands, calls `echo` and prints the answer.
+//! The lowest possible cost of a call, for benches: starts a server, does the handshake, calls `echo` and prints the
+//! answer.
 
 use std::io::{BufRead, BufReader, Error, Write};
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! The server itself: what it says of itself, its prompts and resources, and who hears of changes.
+//! The conformance server itself: its description, its prompts and resources, and its notifications of changes.
 
 #![allow(deprecated, reason = "clients before 2026-07-28 set a level for logs, and are served as well")]
 
@@ -26,17 +26,17 @@ pub struct Everything {
     pub shared: Arc<Shared>,
 }
 
-/// What all sessions and requests share.
+/// The state that all sessions and requests share.
 pub struct Shared {
     /// How often the tools have changed.
     pub edition: AtomicU64,
-    /// Who listens hears of each change.
+    /// Sends each change to all listeners.
     pub changes: broadcast::Sender<Change>,
-    /// What was under way when a request wanted input, by the state that its client keeps.
+    /// The steps of requests that wait for input, by the state that the client holds.
     pub states: Mutex<HashMap<String, &'static str>>,
 }
 
-/// What has changed.
+/// A kind of change.
 #[derive(Debug, Clone, Copy)]
 pub enum Change {
     Tools,
@@ -50,7 +50,7 @@ impl Default for Shared {
 }
 
 impl Shared {
-    /// Remembers where a request is; what its client keeps says nothing.
+    /// Stores the step of a request, and returns an opaque state for its client.
     pub fn keep(&self, step: &'static str) -> String {
         use std::hash::{BuildHasher, RandomState};
         let state = format!("{:016x}{:016x}", RandomState::new().hash_one(step), RandomState::new().hash_one(step));
@@ -58,7 +58,7 @@ impl Shared {
         state
     }
 
-    /// Where a request is, by the state that its client kept; one that is not of ours is refused.
+    /// Returns the step for a client's state, and fails for an unknown state.
     pub fn step(&self, state: Option<&str>) -> Result<Option<&'static str>, ErrorData> {
         let Some(state) = state else { return Ok(None) };
         let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,12 +73,12 @@ impl Everything {
     }
 }
 
-/// What the SDK makes of JSON that is right.
+/// Converts JSON to a type of the SDK.
 pub fn typed<T: DeserializeOwned>(json: Value) -> T {
     serde_json::from_value(json).expect("the fixture writes what the SDK reads")
 }
 
-/// A result that is whole; the SDK leaves out what older clients do not know.
+/// Converts JSON to a complete result; the SDK leaves out what older clients do not know.
 pub fn complete<T: DeserializeOwned>(mut result: Value) -> T {
     result["resultType"] = json!("complete");
     typed(result)
@@ -222,7 +222,7 @@ impl ServerHandler for Everything {
                 () = context.cancelled() => return Ok(()),
                 change = changes.recv() => change,
             };
-            // The sink refuses what was not asked for.
+            // The sink rejects notifications that were not requested.
             let _ = match change {
                 Ok(Change::Tools) => context.sink().notify_tool_list_changed().await,
                 Ok(Change::Prompts) => context.sink().notify_prompt_list_changed().await,

@@ -1,5 +1,5 @@
-//! How a tool or a prompt asks its client for input: by a request in the middle of the call, or, since 2026-07-28, by a
-//! result that wants input.
+//! Asks the client for input on behalf of a tool or a prompt: by a request during the call, or, since 2026-07-28, by a
+//! result that requires input.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::everything::typed;
 
-/// The answers to questions, by their keys; where they are not all there, the result that asks for them.
+/// Returns the answers to the questions, by key, or the result that asks for the missing ones.
 pub async fn ask(
     context: &RequestContext<RoleServer>,
     given: Option<&InputResponses>,
@@ -28,7 +28,7 @@ pub async fn ask(
         return Ok(Ok(answers));
     }
     for (key, _) in questions {
-        // What is no object is no answer, and is asked for again.
+        // An answer that is not an object is requested again.
         if let Some(answer) = given.and_then(|given| given.get(*key)).filter(|answer| answer.is_object()) {
             answers.insert((*key).to_owned(), answer.clone());
         }
@@ -41,35 +41,35 @@ pub async fn ask(
     Ok(Err(InputRequiredResult::new(Some(wanted), state)))
 }
 
-/// Whether the client speaks 2026-07-28, in which a server cannot ask in the middle of a call.
+/// Reports whether the client speaks 2026-07-28, in which a server cannot send requests during a call.
 pub fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     context.meta.protocol_version().is_some()
 }
 
-/// What the client says that it can do.
+/// Reports whether the client declares this capability.
 pub fn can(context: &RequestContext<RoleServer>, what: &str) -> bool {
     let capabilities = serde_json::to_value(context.client_capabilities()).expect("capabilities are JSON");
     capabilities.get(what).is_some_and(|capability| !capability.is_null())
 }
 
-/// A question for one value.
+/// Builds a question for one value.
 pub fn form(message: &str, name: &str, kind: &str) -> Value {
     let schema = json!({"type": "object", "properties": {name: {"type": kind}}, "required": [name]});
     elicitation(message, schema)
 }
 
-/// A question for what a schema says.
+/// Builds a question with a schema.
 pub fn elicitation(message: &str, schema: Value) -> Value {
     json!({"method": "elicitation/create", "params": {"mode": "form", "message": message, "requestedSchema": schema}})
 }
 
-/// A question for a model.
+/// Builds a question for a model.
 pub fn sampling(text: &str, max_tokens: u32) -> Value {
     let messages = json!([{"role": "user", "content": {"type": "text", "text": text}}]);
     json!({"method": "sampling/createMessage", "params": {"messages": messages, "maxTokens": max_tokens}})
 }
 
-/// The question for the roots.
+/// Builds the question for the roots.
 pub fn roots() -> Value {
     json!({"method": "roots/list", "params": {}})
 }

@@ -1,11 +1,11 @@
-//! What the server lists: tools, prompts, resources and templates, and what resources hold.
+//! The lists of the conformance server (tools, prompts, resources and templates), and the content of its resources.
 
 use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
 use serde_json::{Value, json};
 
 use crate::everything::typed;
 
-/// The tools; one of them says in its description how often they have changed.
+/// Returns the tools; the description of one says how often they have changed.
 pub fn tools(edition: u64) -> Vec<Tool> {
     let plain =
         PLAIN_TOOLS.into_iter().map(|(name, description)| (name, description.to_owned(), object(json!({}), &[])));
@@ -71,7 +71,7 @@ fn wide_schema() -> Value {
     })
 }
 
-/// The prompts.
+/// Returns the prompts.
 pub fn prompts() -> Vec<Prompt> {
     let argument = |name: &str| json!({"name": name, "description": "goes into the prompt", "required": true});
     typed(json!([
@@ -91,7 +91,7 @@ pub fn prompts() -> Vec<Prompt> {
     ]))
 }
 
-/// The resources.
+/// Returns the resources.
 pub fn resources() -> Vec<Resource> {
     typed(json!([
         {"uri": "test://static-text", "name": "text", "description": "A text", "mimeType": "text/plain"},
@@ -100,7 +100,7 @@ pub fn resources() -> Vec<Resource> {
     ]))
 }
 
-/// The templates of resources.
+/// Returns the resource templates.
 pub fn templates() -> Vec<ResourceTemplate> {
     typed(json!([{
         "uriTemplate": "test://template/{id}/data",
@@ -110,7 +110,7 @@ pub fn templates() -> Vec<ResourceTemplate> {
     }]))
 }
 
-/// What a resource holds, if there is one.
+/// Returns the content of a resource, if it exists.
 pub fn content(uri: &str) -> Option<Value> {
     let text = match uri {
         "test://static-text" => "This is the content of the static text resource.".to_owned(),
@@ -125,22 +125,22 @@ pub fn content(uri: &str) -> Option<Value> {
     Some(json!({"uri": uri, "mimeType": "text/plain", "text": text}))
 }
 
-/// A message of a user.
+/// Builds a user message.
 pub fn says(text: &str) -> Value {
     json!({"role": "user", "content": {"type": "text", "text": text}})
 }
 
-/// A content block with a picture.
+/// Builds a content block with an image.
 pub fn image() -> Value {
     json!({"type": "image", "data": PIXEL, "mimeType": "image/png"})
 }
 
-/// A content block with a sound.
+/// Builds a content block with audio.
 pub fn audio() -> Value {
     json!({"type": "audio", "data": SILENCE, "mimeType": "audio/wav"})
 }
 
-/// Tools without parameters, in the order in which they are listed.
+/// The tools without parameters, in the order of the list.
 const PLAIN_TOOLS: [(&str, &str); 23] = [
     ("test_simple_text", "Returns a text"),
     ("test_image_content", "Returns a picture"),
@@ -169,5 +169,5 @@ const PLAIN_TOOLS: [(&str, &str); 23] = [
 
 /// One red pixel, as a PNG.
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
-/// No sound at all, as a WAV.
+/// Silence, as a WAV.
 const SILENCE: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";

@@ -1,5 +1,5 @@
-//! Who answers what the suite's servers ask: a person who agrees with all that is proposed, a model, and a folder. The
-//! person gives consent, too, without a browser: one request, and the answer says where to go back to.
+//! Answers the questions of the suite's servers as a person who agrees to everything, a model and a folder. The person
+//! also gives OAuth consent without a browser, with one request whose answer holds the redirect.
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -52,7 +52,7 @@ impl Browse for Agreeable {
     }
 }
 
-/// Asks for a page of a server on this machine, and gives all that it answers.
+/// Requests a page from a server on this machine, and returns the whole response.
 async fn visit(url: &str) -> std::io::Result<String> {
     let rest = url.strip_prefix("http://").unwrap_or(url);
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -64,7 +64,7 @@ async fn visit(url: &str) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// A form with its defaults filled in, and something that fits where there is none.
+/// Fills in a form with its defaults, or with values that fit.
 fn filled(schema: &Value) -> Map<String, Value> {
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     properties.into_iter().map(|(name, property)| (name, value(&property))).collect()

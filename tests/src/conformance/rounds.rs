@@ -1,4 +1,4 @@
-//! The tools that want input of their client before they are done.
+//! The tools that need input from their client.
 
 use rmcp::RoleServer;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, ErrorData};
@@ -9,7 +9,7 @@ use crate::everything::{Shared, complete, typed};
 use crate::input::{self, elicitation, form, roots, sampling};
 use crate::tools::said;
 
-/// Calls a tool that wants input.
+/// Calls a tool that needs input.
 pub async fn call(
     shared: &Shared,
     request: CallToolRequestParams,
@@ -18,7 +18,7 @@ pub async fn call(
     let argument = |name: &str| request.arguments.as_ref().and_then(|all| all.get(name)?.as_str()).unwrap_or("");
     let step = shared.step(request.request_state.as_deref())?;
     let confirm = || vec![("confirm", form("Please confirm", "ok", "boolean"))];
-    // What the tool asks, the state that goes with it, and what it says in the end.
+    // The questions of the tool, the state that goes with them, and the beginning of its result.
     let (questions, state, prefix) = match &*request.name {
         "test_sampling" => {
             needs(context, "sampling")?;
@@ -74,7 +74,7 @@ pub async fn call(
         }
         other => return Err(ErrorData::invalid_params(format!("no tool {other:?}"), None)),
     };
-    // A client that shows no state has not been asked yet, whatever it answers.
+    // A client without a state has not been asked yet, so its answers do not count.
     let given = request.input_responses.as_ref().filter(|_| state.is_none() || step.is_some());
     let state = state.map(|step| shared.keep(step));
     Ok(match input::ask(context, given, &questions, state).await? {

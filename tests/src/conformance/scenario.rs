@@ -1,4 +1,4 @@
-//! The scenarios: what an agent does with the server that the suite has put up.
+//! The client scenarios of the suite: what an agent does with the suite's server.
 
 use std::error::Error;
 use std::path::Path;
@@ -20,20 +20,20 @@ use crate::person::Agreeable;
 pub struct Stage {
     registry: Arc<Registry>,
     gate: Gate,
-    /// What the suite says beside the name of the scenario.
+    /// The context of the scenario.
     context: Value,
-    /// The files that the configuration names.
+    /// The folder of the files that the configuration names.
     _folder: TempDir,
 }
 
 type Played = Result<(), Box<dyn Error>>;
 
 impl Stage {
-    /// Configures the server; it is connected when it is first used.
+    /// Configures the server, which is connected when it is first used.
     pub fn open(url: &str, scenario: &str, context: Value) -> Result<Self, Box<dyn Error>> {
         let folder = tempfile::tempdir()?;
         let server = json!({"url": url, "auth": auth(scenario, &context, folder.path())?});
-        // What fits a schema is for the suite's servers to say.
+        // The suite's servers check arguments themselves.
         let config = json!({"check_arguments": false, "servers": {SERVER: server}});
         let config = config::parse(&config.to_string(), &folder.path().join("conformance.yaml"))?;
         let options = registry::RegistryOptions {
@@ -48,7 +48,7 @@ impl Stage {
         Ok(Stage { registry, gate, context, _folder: folder })
     }
 
-    /// Acts out a scenario.
+    /// Runs a scenario.
     pub async fn play(&self, scenario: &str) -> Played {
         match scenario {
             "http-standard-headers" => self.use_everything().await,
@@ -64,7 +64,7 @@ impl Stage {
         self.registry.close().await;
     }
 
-    /// Lists the tools, and calls each of those that may be called.
+    /// Lists the tools, and calls each of them that may be called.
     async fn call_every_tool(&self) -> Played {
         for tool in self.tools().await? {
             let arguments = tool.input_schema.as_deref().map(serde_json::from_str).transpose()?;
@@ -73,7 +73,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Lists and uses all that a server can have.
+    /// Lists and uses everything that a server can have.
     async fn use_everything(&self) -> Played {
         self.call_every_tool().await?;
         let session = self.session().await?;
@@ -90,7 +90,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Makes the calls that the suite gives.
+    /// Makes the calls that the suite specifies.
     async fn call_as_told(&self) -> Played {
         self.tools().await?;
         for call in self.context["toolCalls"].as_array().into_iter().flatten() {
@@ -113,7 +113,7 @@ impl Stage {
         self.call(&echo, &json!({"schema": focal})).await
     }
 
-    /// Calls tools that want input and one that wants none, all at the same time.
+    /// Calls tools that need input and one that needs none, all at the same time.
     async fn answer_side_by_side(&self) -> Played {
         let tools = self.tools().await?;
         let none = json!({});
@@ -147,12 +147,12 @@ impl Stage {
     }
 }
 
-/// How the suite wants to know who we are.
+/// Returns the `auth` that the scenario needs.
 fn auth(scenario: &str, context: &Value, folder: &Path) -> Result<Value, Box<dyn Error>> {
     let mut auth = json!({"type": "oauth"});
     match scenario {
         "auth/client-credentials-basic" | "auth/client-credentials-jwt" => auth["grant"] = json!("client_credentials"),
-        // An authorization server that reads descriptions of clients finds ours at the suite's address.
+        // An authorization server that supports client metadata documents finds ours at the suite's URL.
         _ => auth["client_metadata_url"] = json!("https://conformance-test.local/client-metadata.json"),
     }
     for name in ["client_id", "client_secret"] {
@@ -169,7 +169,7 @@ fn auth(scenario: &str, context: &Value, folder: &Path) -> Result<Value, Box<dyn
     Ok(auth)
 }
 
-/// Arguments that fit a schema: something of its type for each property that is required.
+/// Returns arguments that fit a schema: a value of the right type for each required property.
 fn fitting(schema: &Value) -> Value {
     let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let fill = |name: &str| match schema["properties"][name]["type"].as_str() {

@@ -1,4 +1,4 @@
-//! What the tools do.
+//! The tools of the conformance server.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -75,12 +75,12 @@ pub async fn call(
     Ok(CallToolResponse::Complete(complete(json!({"content": content}))))
 }
 
-/// A content block with a text.
+/// Builds a content block with a text.
 pub fn said(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// Logs a line, where the client wants to know: since 2026-07-28 it says so with each request.
+/// Logs a line if the client wants logs; since 2026-07-28 it says so with each request.
 async fn log(context: &RequestContext<RoleServer>, line: &str) -> Result<(), ErrorData> {
     if input::is_stateless(context) && context.meta.log_level().is_none() {
         return Ok(());
@@ -96,7 +96,7 @@ async fn tell_progress(context: &RequestContext<RoleServer>, progress: f64) -> R
 }
 
 async fn tell_change(shared: &Shared, context: &RequestContext<RoleServer>, change: Change) -> Result<(), ErrorData> {
-    // Nobody may listen.
+    // There may be no listeners.
     let _ = shared.changes.send(change);
     if input::is_stateless(context) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What the component of world `client` imports and exports.
+//! Tests what the component of world `client` imports and exports.
 
 use toolgate::extension::CLIENT;
 use toolgate::wit;

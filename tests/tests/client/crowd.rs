@@ -1,4 +1,4 @@
-//! Many calls on one instance: each gets its own answer, can be given up alone, and none outlives a trap.
+//! Tests many calls on one instance: each gets its own answer and can be cancelled alone, and none survives a trap.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

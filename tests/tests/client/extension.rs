@@ -1,4 +1,4 @@
-//! `add_to_linker`: the component over real servers, as far as its store was granted them.
+//! Tests `add_to_linker`: the component uses real servers, as far as its store was granted them.
 
 use std::path::Path;
 use std::sync::Arc;

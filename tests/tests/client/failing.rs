@@ -1,4 +1,4 @@
-//! A transport that fails in every way, at every moment: the client ends each call as the loop of a host would.
+//! Tests a transport that fails in every way at every moment: the client ends each call as the host's loop would.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! The component of world `client`, in hosts of its own.
+//! Tests the component of world `client` in hosts of its own.
 
 mod contract;
 mod crowd;

@@ -1,4 +1,4 @@
-//! Calls through the component: what is retried, what is not, and what is never run twice.
+//! Tests calls through the component: what is retried, what is not, and what never runs twice.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Which era a server is found to speak.
+//! Tests how the era of a server is detected.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The fixture server as an endpoint, and what tests ask of it.
+//! The fixture server as an endpoint, with helpers for tests.
 
 use std::collections::BTreeMap;
 use std::path::Path;

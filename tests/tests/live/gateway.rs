@@ -1,4 +1,4 @@
-//! The gateway as its clients see it: one MCP server of both eras in front of many.
+//! Tests the gateway as its clients see it: one MCP server of both eras in front of many.
 
 mod approving;
 mod asking;

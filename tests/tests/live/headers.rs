@@ -1,4 +1,4 @@
-//! What the headers of requests to the gateway must say, and how a client chooses the form of its answers.
+//! Tests the headers that requests to the gateway must have, and how a client chooses the form of answers.
 
 use std::path::Path;
 use std::sync::Arc;

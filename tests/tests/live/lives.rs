@@ -1,4 +1,4 @@
-//! The lives of servers, in real processes: killed, stuck, shared, replaced and let go.
+//! Tests the lifecycle of servers with real processes: killed, stuck, shared, replaced and released.
 #![cfg(target_os = "linux")]
 
 mod changing;

@@ -1,4 +1,4 @@
-//! Sessions, gates and their transports against real servers written to misbehave.
+//! Tests sessions, gates and transports against real servers that misbehave on purpose.
 
 mod calls;
 mod eras;

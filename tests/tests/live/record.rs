@@ -1,4 +1,4 @@
-//! Calls on record: they replay as they were, what was changed is noticed, and no secret is among them.
+//! Tests records: they replay to the same decisions, changes are detected, and they hold no secrets.
 
 mod trying;
 

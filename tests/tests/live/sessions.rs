@@ -1,4 +1,4 @@
-//! One session against servers that misbehave.
+//! Tests one session against servers that misbehave.
 
 use std::sync::Arc;
 use std::time::Duration;

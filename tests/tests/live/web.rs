@@ -1,4 +1,4 @@
-//! Sessions and gates over the network: Streamable HTTP, the older way with events, and WebSocket.
+//! Tests sessions and gates over the network: Streamable HTTP, the older HTTP with SSE, and WebSocket.
 
 pub mod answers;
 mod cancelling;

@@ -1,8 +1,8 @@
-//! A simulated world: the real registry, gates and component, servers made of chance, and a clock that nobody waits for.
+//! A simulation with the real registry, gates and component, random servers, and a virtual clock.
 //!
-//! Each schedule follows from its seed, but for the order in which tokio wakes those who waited for the same thing.
-//! `WORLD_SEED=7` lives one again, and `WORLD_SCHEDULES=100` a hundred, or that one a hundred times. A schedule that
-//! breaks a rule leaves its story in a file.
+//! Each schedule follows from its seed, except for the order in which Tokio wakes tasks that waited for the same thing.
+//! `WORLD_SEED=7` repeats one schedule, and `WORLD_SCHEDULES=100` runs a hundred, or that one a hundred times. If a
+//! schedule breaks a rule, its log is written to a file.
 
 mod chance;
 mod ledger;

@@ -1,4 +1,4 @@
-//! The rows of `cases/*.json`, asked of the component and of the plain code alike.
+//! Runs the rows of `cases/*.json` on the component and on the native code.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the component imports and exports, and what becomes of components that do not fit.
+//! Tests what the component imports and exports, and how components that do not fit are rejected.
 
 use toolgate::logic::{BadComponent, Component, ComponentOptions, EMBEDDED, LogicError};
 use toolgate::wit;

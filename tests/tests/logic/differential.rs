@@ -1,4 +1,4 @@
-//! The component against the plain code: any difference is a fault of the boundary.
+//! Compares the component with the native code; any difference is a fault of the boundary.
 
 use std::collections::BTreeMap;
 

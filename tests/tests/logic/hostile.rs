@@ -1,4 +1,4 @@
-//! Input that is meant to hurt: every line gets an answer, and the next one too.
+//! Tests hostile input: every line gets an answer, and so does the next one.
 
 use serde_json::json;
 use toolgate::decide::Decide;

@@ -1,4 +1,4 @@
-//! Ring 2: the component in its sandbox, and against the same code without one.
+//! Ring 2: tests the component in its sandbox, and against the same code without one.
 
 mod cases;
 mod contract;

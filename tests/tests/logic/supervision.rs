@@ -1,4 +1,4 @@
-//! Components that break off: a clear error, a new instance, and calls that go on as if nothing had happened.
+//! Tests components that crash: the error is clear, a new instance takes over, and other calls continue.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Puts one record after the other to the component that decided it, or to a candidate.
+//! Replays one record after the other on the component that decided it, or on a candidate.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,14 +21,14 @@ use crate::decide::Decide;
 use crate::logic::types::{ToolRef, filtering};
 use crate::logic::{Component, EMBEDDED_DIGEST, LogicError};
 
-/// Who replays records, with instances of its own.
+/// A worker that replays records on component instances of its own.
 pub(super) struct BacktestWorker<'a> {
     shared: &'a ComponentCache<'a>,
     replayers: HashMap<String, Replayer>,
     candidate_settings: CandidateSettings,
     digests: DigestCache,
     resolver: ToolResolver,
-    /// Which tools are wanted under which names, as far as is known.
+    /// Whether each tool, under each name it was called by, passes the filter.
     tools: HashMap<(Option<(String, String)>, String), bool>,
     report: BacktestReport,
 }
@@ -51,7 +51,7 @@ impl<'a> BacktestWorker<'a> {
                     LineState::Complete => self.line(&spot, &line)?,
                     LineState::Unfinished => self.report.unfinished += 1,
                     LineState::Damaged(damage) => {
-                        // What is missing before it does not make it less sound.
+                        // A line is intact even if the line before it is missing.
                         let sound = damage == LineDamage::OutOfOrder && line::read(&line).is_ok();
                         self.report.add_damage(spot.clone(), damage);
                         if sound {
@@ -86,7 +86,7 @@ impl<'a> BacktestWorker<'a> {
             Err(ReplayFailure::Missing(what)) => *self.report.missing.entry(what).or_default() += 1,
             Err(ReplayFailure::Crashed(why)) => {
                 self.shared.crashes.fetch_add(1, Ordering::Relaxed);
-                // What an instance that broke off was in the middle of is of no use to the next call.
+                // A crashed instance cannot be used for the next call.
                 self.replayers.clear();
                 let example = CallExample { id, at, was: String::new(), now: why.to_owned() };
                 self.report.add_crash(spot, example, why);
@@ -134,7 +134,7 @@ impl<'a> BacktestWorker<'a> {
                 parts.latest_offer(server)
             })?,
         };
-        // A call that breaks the component off ends with a result; but that is none that it has given.
+        // A call that crashes the component still ends with a result, but the component did not produce it.
         if let Some(fault) = replayer.take_fault() {
             return Err(ReplayError::from(fault).into());
         }
@@ -142,7 +142,7 @@ impl<'a> BacktestWorker<'a> {
             self.judge_rules(spot, &record, &now);
             return Ok(());
         }
-        // What the masks of then took out of an answer is gone, whatever those of the candidate would leave.
+        // The recorded answer is already masked, so nobody knows what fewer masks would leave of it.
         if record.masked.contains(&MaskedPart::Answer)
             && let Some(RecordedDirective::Done(ended)) = now.last()
             && is_answer(&ended.code)
@@ -163,8 +163,8 @@ impl<'a> BacktestWorker<'a> {
         Ok(())
     }
 
-    /// Judges a call of which what is hidden decided how it went on by what comes before that: whether the rules let it through,
-    /// and to which tool.
+    /// Judges a call whose outcome depends on a masked value, as far as possible: whether the rules let it through, and
+    /// to which tool.
     fn judge_rules(&mut self, spot: &LinePosition, record: &Record, now: &[RecordedDirective]) {
         let hidden = record.masked.iter().any(|hidden| matches!(hidden, MaskedPart::Name | MaskedPart::Catalog));
         let mut differences = compare(record.directives(), now);
@@ -175,22 +175,22 @@ impl<'a> BacktestWorker<'a> {
             return self.count_differences(spot, record, differences);
         }
         self.report.unreplayable += 1;
-        // One that was sent is not let through for the first time, whatever is hidden in it.
+        // A call that was sent cannot become newly allowed.
         let sent = record.steps.iter().any(|step| matches!(step.say, RecordedDirective::Request(_)));
         self.report.rules_unjudged += u64::from(hidden || !sent);
     }
 
     fn count_differences(&mut self, spot: &LinePosition, record: &Record, differences: Vec<Difference>) {
-        // Other reasons for the same end are nothing that anybody outside could see.
+        // Callers cannot see that the reasons differ if the end is the same.
         if differences.iter().all(|difference| difference.kind == DifferenceKind::Trace) {
             self.report.same += 1;
         }
-        // By the name it was called with, where no tool was found.
+        // If no tool was found, group by the name that was called.
         let tool = self.tool(record).map_or_else(|| record.name.clone(), |(server, tool)| format!("{server}.{tool}"));
         self.report.add_differences(spot, record, &tool, differences);
     }
 
-    /// The tool that a call was to, or that it would have been to had it not been kept out.
+    /// Returns the tool that a call went to, or would have gone to if it had not been denied.
     fn tool(&mut self, record: &Record) -> Option<(String, String)> {
         if let Some(tool) = record.tool() {
             return Some(tool);
@@ -198,7 +198,7 @@ impl<'a> BacktestWorker<'a> {
         let BacktestWorker { shared, replayers, digests, resolver, .. } = self;
         let parts = &shared.parts;
         let (settings, offers) = (parts.settings(&record.settings).ok()?, parts.offers(&record.catalog).ok()?);
-        // What a name means is no question of the candidate.
+        // The meaning of a name does not depend on the candidate, so ask the built-in component.
         let replayer = embedded(shared, replayers).ok()?;
         resolver.resolve(replayer, digests, parts, (&settings, &offers), &record.name).ok()?
     }
@@ -220,7 +220,7 @@ impl<'a> BacktestWorker<'a> {
         let mut names = vec![record.name.clone()];
         let place = match &key.0 {
             Some((server, tool)) => Some((server.clone(), tool.clone())),
-            // A tool that there never was can still be asked for by any form of its name.
+            // The filter may also name a tool that never existed, in any form.
             None => {
                 let name = replayer.logic().normalize(&record.name)?;
                 replayer.logic().split(&name)?.ok().map(|ToolRef { server, tool }| (server, tool))
@@ -240,7 +240,7 @@ impl<'a> BacktestWorker<'a> {
     }
 }
 
-/// An instance of the component that this toolgate has built in.
+/// Returns an instance of the built-in component.
 fn embedded<'p>(
     shared: &ComponentCache<'_>,
     players: &'p mut HashMap<String, Replayer>,
@@ -253,11 +253,11 @@ fn embedded<'p>(
     }
 }
 
-/// Why a call was not replayed.
+/// The reason why a call was not replayed.
 enum ReplayFailure {
-    /// What it needs cannot be had.
+    /// Something that the replay needs is missing.
     Missing(String),
-    /// The component broke off, and why.
+    /// The component crashed, for this reason.
     Crashed(&'static str),
     Logic(LogicError),
 }

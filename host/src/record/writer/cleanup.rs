@@ -1,4 +1,4 @@
-//! Removes what is too old, too much, or was never written to its end.
+//! Removes records that are too old or too many, and files that were not completely written.
 
 use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
@@ -11,17 +11,17 @@ use super::{RecordOptions, RecordWriter};
 use crate::private_files;
 
 impl RecordWriter {
-    /// Looks once in a while whether anything has become too old.
+    /// Cleans up from time to time.
     pub(in super::super) fn clean_up_if_due(&mut self) {
         let now = SystemTime::now();
         let lately = |tended: SystemTime| now.duration_since(tended).is_ok_and(|since| since < TEND);
         if self.count > 0 && !self.cleaned_at.is_some_and(lately) {
-            // What cannot be removed now is tried again later.
+            // Files that cannot be removed now are tried again later.
             let _ = self.clean_up(now);
         }
     }
 
-    /// Removes what is too old or too much.
+    /// Removes records that are too old or too many, and parts that no record needs.
     pub(super) fn clean_up(&mut self, now: SystemTime) -> io::Result<()> {
         self.cleaned_at = Some(now);
         let RecordOptions { dir, max_total, max_age, .. } = &self.options;
@@ -34,9 +34,9 @@ impl RecordWriter {
             .collect();
         let of_parts: u64 = parts.iter().filter_map(|path| sized(path).ok()).map(|(bytes, _)| bytes).sum();
         let mut total = of_parts + segments.iter().map(|(_, bytes, _)| bytes).sum::<u64>();
-        // The file that is begun next has room, too.
+        // Leave room for the file that is started next.
         let most = max_total.saturating_sub(self.options.segment_bytes());
-        // What is of later than now was made since.
+        // A time after `now` means that the file was created since.
         let young = |at: SystemTime| now.duration_since(at).map_or(true, |age| age < MOMENT);
         remove_empty(&mut segments, young);
         segments.retain(|(segment, bytes, at)| {
@@ -48,11 +48,12 @@ impl RecordWriter {
         let oldest = segments.first().map(|(segment, ..)| segment.stamp.clone());
         for path in parts {
             let Ok((_, at)) = sized(&path) else { continue };
-            // A moment, since a part may be a little older than the first file that needs it.
+            // A part may be a little older than the first file that needs it.
             let needed = oldest.as_ref().is_some_and(|oldest| folder::stamp(at + MOMENT) >= *oldest);
-            // Nobody needs what a process that has gone did not write to its end.
+            // A part that was not completely written is useless, unless it is so recent that it may still be in
+            // progress.
             if !young(at) && (!needed || private_files::is_unfinished(&path)) {
-                // Another process may have removed it; what cannot be removed now is tried again later.
+                // Another process may have removed it; if it cannot be removed now, it is tried again later.
                 let _ = fs::remove_file(&path);
             }
         }
@@ -60,8 +61,8 @@ impl RecordWriter {
     }
 }
 
-/// Removes the files in which processes that have gone wrote nothing. One that others of its process follow stays: it would seem
-/// to have been taken out.
+/// Removes empty files that no process has open, unless later files of the same process follow: then a gap in the
+/// numbers would look as if somebody had removed a file.
 fn remove_empty(segments: &mut Vec<(Segment, u64, SystemTime)>, young: impl Fn(SystemTime) -> bool) {
     let mut followed = HashSet::new();
     for at in (0..segments.len()).rev() {
@@ -80,7 +81,7 @@ fn try_remove(path: &Path) -> bool {
     free && fs::remove_file(path).is_ok()
 }
 
-/// How often a writer that has little to do looks for what is too old.
+/// How often an idle writer cleans up.
 const TEND: Duration = Duration::from_secs(60 * 60);
 const MOMENT: Duration = Duration::from_secs(60);
 
@@ -100,7 +101,7 @@ mod tests {
         put(&mut first, &record());
         first.flush().unwrap();
         let now = SystemTime::now();
-        // It is still written to.
+        // The file is still open.
         let later = now + rules.max_age * 2;
         let mut second = RecordWriter::new(rules.clone());
         second.clean_up(later).unwrap();
@@ -124,7 +125,7 @@ mod tests {
         writer.flush().unwrap();
         let unfinished = SharedPart::Component.path(&rules.dir, "d2").with_extension("123-0.part");
         fs::write(&unfinished, "half").unwrap();
-        // Another process may have begun it since this one looked at its clock.
+        // Another process may have started the file after this one read its clock.
         for now in [SystemTime::now(), SystemTime::now() - Duration::from_millis(100)] {
             writer.clean_up(now).unwrap();
             assert!(unfinished.exists(), "somebody may be at it");
@@ -150,7 +151,7 @@ mod tests {
         let go = [file("beef", 3, ""), file("beef", 4, ""), file("cafe", 2, ""), file("f00d", 1, "")];
         writer.clean_up(now).unwrap();
         assert_eq!(folder::segments(&rules.dir).unwrap().len(), 8, "somebody may be at them");
-        // The file that is open is locked, whether anything stands in it or not.
+        // The open file is locked, even if it is empty.
         writer.begin(now).unwrap();
         writer.clean_up(now + 2 * MOMENT).unwrap();
         let left = folder::segments(&rules.dir).unwrap();

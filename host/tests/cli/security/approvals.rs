@@ -1,4 +1,4 @@
-//! What a person is asked to approve is what runs, once, and nobody else asks in its name.
+//! Tests that exactly the call that a person approved runs, once, and that nobody else can ask in toolgate's name.
 
 mod records;
 

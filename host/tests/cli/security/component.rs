@@ -1,4 +1,4 @@
-//! A component of somebody else's cannot make the host do more than its gate allows.
+//! Tests that a foreign component cannot make the host do more than its gate allows.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

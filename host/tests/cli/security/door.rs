@@ -1,4 +1,4 @@
-//! Clients and pages that come to the gateway's door.
+//! Tests hostile clients and web pages that reach the gateway's listeners.
 
 mod batches;
 mod connections;

@@ -1,4 +1,4 @@
-//! Files that other users of the machine can write, and patterns that match nothing.
+//! Tests files that other users of the machine can write, and patterns that match nothing.
 
 mod cache;
 mod log;

@@ -1,4 +1,5 @@
-//! Servers that want what is not theirs, or more than there is. What authorization servers try is in `tests/oauth/hostile.rs`.
+//! Tests servers that try to get other secrets or too many resources; `tests/oauth/hostile.rs` covers authorization
+//! servers.
 
 mod web;
 

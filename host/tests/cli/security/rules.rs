@@ -1,4 +1,4 @@
-//! Whatever happens to the configuration leaves the gate at least as closed as it was.
+//! Tests that a damaged or changed configuration never opens the gate further than before.
 
 mod lists;
 mod reload;

@@ -1,4 +1,4 @@
-//! Credentials and secrets do not leave the gate with a server's words.
+//! Tests that credentials and secrets never leave the gate in a server's text.
 
 use serde_json::{Value, json};
 

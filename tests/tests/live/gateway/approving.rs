@@ -1,4 +1,4 @@
-//! Calls that a rule wants a person to see, asked of the person of clients of either era through either door.
+//! Tests calls that need approval, for clients of both eras over both listeners.
 #![expect(deprecated, reason = "older servers and clients have it")]
 
 use std::collections::HashMap;

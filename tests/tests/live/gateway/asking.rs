@@ -1,4 +1,4 @@
-//! What servers want to know while they work, asked of clients of either era through either door.
+//! Tests questions that servers ask during a call, for clients of both eras over both listeners.
 #![expect(deprecated, reason = "older servers and clients have it")]
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Clients that say more than anybody has to say: they are told so, and the gateway keeps nothing of it.
+//! Tests clients that send too much: they get an error, and the gateway stores nothing of it.
 
 use serde_json::{Value, json};
 use tokio::io::BufReader;

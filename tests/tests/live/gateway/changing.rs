@@ -1,4 +1,4 @@
-//! A gateway whose configuration and rights change while clients use it.
+//! Tests a gateway whose configuration and rights change while clients use it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;

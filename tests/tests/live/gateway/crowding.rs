@@ -1,5 +1,5 @@
-//! Clients on standard input and output that send more than is taken, or read nothing: the gateway grows by nothing else
-//! than what is configured, and no request goes without an answer.
+//! Tests clients on standard input and output that send too much or read nothing: the gateway uses no more memory than
+//! configured, and answers every request.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

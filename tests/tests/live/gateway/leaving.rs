@@ -1,4 +1,4 @@
-//! Clients that go away, or no longer want to know: the server behind is told.
+//! Tests clients that disconnect or cancel: the server gets a cancellation.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Servers side by side: one that writes, claims or says too much costs the others, and their clients, nothing.
+//! Tests servers side by side: a server that sends or claims too much does not affect the others or their clients.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What passes beside the answers of tools: logs and their levels, trace context, errors, what nobody knows.
+//! Tests what the gateway forwards beside results: logs and their levels, trace context, errors and unknown members.
 #![expect(deprecated, reason = "older servers and clients have it")]
 
 use std::collections::HashMap;

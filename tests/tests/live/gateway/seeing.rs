@@ -1,4 +1,4 @@
-//! Who sees what servers have beside their tools, and how much of it.
+//! Tests who sees the resources and prompts of servers, and how much of them.
 #![expect(deprecated, reason = "older servers and clients have it")]
 
 use std::collections::HashMap;

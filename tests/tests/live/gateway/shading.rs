@@ -1,4 +1,4 @@
-//! A gateway with a candidate in the shade: what that would decide is told, and no call is touched.
+//! Tests a gateway with a shadow policy: its decisions are reported, and no call is affected.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -161,8 +161,8 @@ async fn what_another_configuration_would_decide_is_told_and_no_call_is_touched(
         (DifferenceKind::Denied, "cat two__picture", "no such principal"),
         (DifferenceKind::Denied, "ann one__picture", "denied by `deny: picture`"),
         (DifferenceKind::Approval, "ann one__forecast", "needs approval: matches `ask: forecast`"),
-        (DifferenceKind::Masking, "ann one__echo", "its answer is masked otherwise"),
-        (DifferenceKind::Arguments, "ann one__add", "they are no longer refused"),
+        (DifferenceKind::Masking, "ann one__echo", "the result is masked differently"),
+        (DifferenceKind::Arguments, "ann one__add", "the arguments are no longer refused"),
         (DifferenceKind::Allowed, "bob two__picture", r#"name "two__picture" does not identify a tool"#),
     ];
     let expected: Vec<_> =
@@ -227,7 +227,7 @@ async fn one_that_loops_hoards_or_traps_is_cut_off_and_then_switched_off() {
     let report = Arc::clone(gateway.shadow().unwrap().report());
     until("it is switched off", || report.state() != ShadowState::Running).await;
     let ShadowState::Off(why) = report.state() else { unreachable!() };
-    assert_eq!(why, "it broke off 5 times, the last time for this: it did not come to an end");
+    assert_eq!(why, "it crashed 5 times; the last time, it did not finish");
     let answer = call(&gateway, "ann", "one__echo", json!({"text": "loop"})).await;
     assert_eq!(answer["result"]["content"][0]["text"], "loop");
     assert_eq!(
@@ -236,7 +236,7 @@ async fn one_that_loops_hoards_or_traps_is_cut_off_and_then_switched_off() {
         "it is not asked any more"
     );
     let page = gateway.shadow_report(&admin(), 100).body;
-    assert!(page.contains("it did not come to an end") && !page.contains("s3cret"), "{page}");
+    assert!(page.contains("it did not finish") && !page.contains("s3cret"), "{page}");
     assert!(gateway.metrics(&admin()).contains("toolgate_shadow_running 0"));
     gateway.registry().close().await;
 }
@@ -275,6 +275,6 @@ async fn a_retry_that_the_candidate_would_not_make_is_told() {
     counted(&gateway, 1).await;
     let found = divergences(&gateway);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!((found[0].0, found[0].2.as_str()), (DifferenceKind::Retry, "the failure is met in another way"));
+    assert_eq!((found[0].0, found[0].2.as_str()), (DifferenceKind::Retry, "the failure is handled differently"));
     gateway.registry().close().await;
 }

@@ -1,4 +1,4 @@
-//! Clients that share a server: what it logs and asks is for the one that it works for, and for nobody else.
+//! Tests clients that share a server: its logs and questions reach only the client that it works for.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

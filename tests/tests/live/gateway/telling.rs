@@ -1,4 +1,4 @@
-//! What clients are told unasked: what they do not read at once is told them later, and what others read they hear too.
+//! Tests notifications to clients: those that are not read at once arrive later, and every client gets them.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

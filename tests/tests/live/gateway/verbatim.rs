@@ -1,4 +1,4 @@
-//! What servers write reaches clients as it was written, however odd it is.
+//! Tests that the JSON of servers reaches clients unchanged, however unusual it is.
 
 use std::collections::HashMap;
 use std::time::Duration;

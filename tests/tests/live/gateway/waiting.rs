@@ -1,4 +1,4 @@
-//! Servers that hang, or never come up: nobody who wants something of another one waits for them.
+//! Tests servers that hang or never start: calls to other servers do not wait for them.
 
 use std::collections::HashMap;
 use std::path::Path;

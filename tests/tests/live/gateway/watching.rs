@@ -1,4 +1,4 @@
-//! Resources that clients watch: over all that happens to their servers.
+//! Tests subscriptions to resources, whatever happens to their servers.
 
 use std::collections::BTreeSet;
 use std::path::Path;

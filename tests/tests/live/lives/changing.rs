@@ -1,4 +1,4 @@
-//! What changes while calls run: switches, configurations and lists of tools.
+//! Tests changes while calls run: enabled servers, configurations and lists of tools.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Calls that are given up, one by one or with their gate.
+//! Tests calls that are cancelled, one by one or with their gate.
 
 use std::time::Duration;
 

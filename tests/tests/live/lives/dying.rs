@@ -1,4 +1,4 @@
-//! Servers that are killed: before, during and after a call, and while nobody calls.
+//! Tests servers that are killed before, during and after a call, and while they are idle.
 
 use std::os::unix::fs::symlink;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Servers that do not answer: a slow one is left alone, a dead one is restarted.
+//! Tests servers that do not answer: a slow one is left alone, and a dead one is restarted.
 
 use std::time::Duration;
 

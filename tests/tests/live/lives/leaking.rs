@@ -1,4 +1,4 @@
-//! Gates that come and go leave nothing behind.
+//! Tests that gates that open and close leave nothing behind.
 
 use std::fs;
 use std::process::Command;

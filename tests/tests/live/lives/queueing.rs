@@ -1,4 +1,4 @@
-//! Calls that wait for their turn.
+//! Tests calls that wait in queues.
 
 use std::sync::Arc;
 use std::time::Duration;

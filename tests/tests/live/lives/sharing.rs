@@ -1,4 +1,4 @@
-//! Who shares a connection with whom.
+//! Tests which gates share a connection.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

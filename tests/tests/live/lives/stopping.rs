@@ -1,4 +1,4 @@
-//! Nothing is left of a server that was stopped, however its processes are related.
+//! Tests that no process of a stopped server survives, however the processes are related.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! What is told of calls and servers while they run.
+//! Tests the events about calls and servers.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! Recorded calls tried on another configuration or component: what would be decided otherwise, and for whom.
+//! Tests recorded calls on another configuration or component: what would be decided differently, and for whom.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -278,7 +278,7 @@ async fn a_component_that_breaks_off_is_cut_off_and_told_and_soon_not_tried_any_
     let candidate = Candidate { component: Some(faulty()), config: None };
     let report = backtest(&stage.written(), candidate.clone()).run(&|_| {}).unwrap();
     let broken: Vec<_> = report.crashed.iter().map(|(why, group)| (*why, group.count)).collect();
-    let expected = [("it did not come to an end", 1), ("it trapped", 1), ("it wanted too much memory", 1)];
+    let expected = [("it did not finish", 1), ("it trapped", 1), ("it needed too much memory", 1)];
     assert_eq!((broken, report.stopped), (expected.to_vec(), false), "{report:?}");
     assert_eq!((report.records, counts(&report).as_str(), report.is_sound()), (4, "denied 1", false), "{report:?}");
     for at in 0..200 {

@@ -1,4 +1,4 @@
-//! How a server of each era answers where a test does not want anything else.
+//! The default answers of a server of each era.
 
 use serde_json::{Value, json};
 

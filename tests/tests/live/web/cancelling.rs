@@ -1,4 +1,4 @@
-//! Calls that nobody waits for any more, and sessions that end.
+//! Tests cancelled calls, and sessions that end.
 
 use std::time::Duration;
 

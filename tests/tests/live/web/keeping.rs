@@ -1,4 +1,4 @@
-//! What is sent along, where it must not go, and what must not be shown.
+//! Tests credentials and headers: what is sent, where it must not go, and what must not be shown.
 
 use serde_json::json;
 use toolgate::config::secrets::Secrets;

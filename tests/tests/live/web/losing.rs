@@ -1,4 +1,4 @@
-//! Sessions and answers that get lost: what is repeated, what is not, and what is never run twice.
+//! Tests lost sessions and answers: what is retried, what is not, and what never runs twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Which era and which transport a server at an address is found to speak.
+//! Tests how the era and the transport of a server at a URL are detected.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

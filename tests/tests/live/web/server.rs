@@ -1,4 +1,4 @@
-//! A web server on loopback whose answers each test scripts, and which writes down all that it sees.
+//! A web server on loopback with scripted answers that records its requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! What servers send on streams: progress, questions, news, and answers that want input.
+//! Tests messages on streams: progress, questions, notifications, and results that require input.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Resources that are watched, with servers of both eras.
+//! Tests subscriptions to resources, with servers of both eras.
 
 use std::sync::Arc;
 

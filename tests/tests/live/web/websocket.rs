@@ -1,4 +1,4 @@
-//! Sessions over WebSocket, in both eras.
+//! Tests sessions over WebSocket, in both eras.
 
 mod frames;
 

@@ -1,4 +1,4 @@
-//! What servers do where chance decides.
+//! The random behavior of simulated servers.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;

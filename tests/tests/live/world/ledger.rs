@@ -1,4 +1,4 @@
-//! What the servers of a world have seen, for the rules to be held against.
+//! Records what simulated servers have seen, to check it against the rules.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

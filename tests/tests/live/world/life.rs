@@ -1,4 +1,4 @@
-//! One life of a registry: callers and operators who act at random, and servers that do.
+//! One simulated run of a registry: callers, operators and servers that act at random.
 
 mod calls;
 mod end;

@@ -1,4 +1,4 @@
-//! One connection to a server of the world.
+//! One connection to a simulated server.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

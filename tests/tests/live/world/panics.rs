@@ -1,4 +1,4 @@
-//! Panics on this thread, in tasks too, where nobody would hear of them.
+//! Detects panics on this thread, also in tasks, where they would go unnoticed.
 
 use std::cell::RefCell;
 use std::sync::Once;

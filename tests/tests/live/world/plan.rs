@@ -1,4 +1,4 @@
-//! How the registry of a world is configured, and how that changes.
+//! The configuration of a simulated registry, and how it changes.
 
 use std::fmt::Write as _;
 use std::path::Path;

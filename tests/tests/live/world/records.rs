@@ -1,4 +1,4 @@
-//! What the schedules record replays as it was, whatever servers did.
+//! Tests that the records of all schedules replay to the same decisions.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What holds in every world, whatever happens.
+//! The rules that every simulated run must obey.
 
 use std::time::Duration;
 

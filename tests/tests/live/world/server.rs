@@ -1,4 +1,4 @@
-//! A server of the world: no process and no socket, but everything that can go wrong with either.
+//! A simulated server, without a process or socket, but with everything that can go wrong with either.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

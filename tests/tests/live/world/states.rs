@@ -1,4 +1,4 @@
-//! Every move of every server from state to state, as the host tells it, and the moves that there may be.
+//! Checks every state change of every server, as the host reports it, against the allowed ones.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Lives that are told second by second.
+//! Simulated runs that are scripted second by second.
 
 mod acquire;
 mod busy;

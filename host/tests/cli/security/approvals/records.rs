@@ -1,4 +1,4 @@
-//! What was masked for the client is in no record, however it was spelt.
+//! Tests that records hold nothing that was masked for the client, however it was spelled.
 
 use std::path::{Path, PathBuf};
 

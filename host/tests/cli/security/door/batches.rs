@@ -1,4 +1,4 @@
-//! Batches: each message counts as if it had come alone, and only old sessions may send any.
+//! Tests batches: each message counts as if it had come alone, and only older sessions may send batches.
 
 use serde_json::{Value, json};
 

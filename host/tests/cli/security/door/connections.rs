@@ -1,4 +1,4 @@
-//! Connections that are held open by one keep nobody else out.
+//! Tests that one client with many open connections does not lock out others.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;

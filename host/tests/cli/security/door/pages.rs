@@ -1,4 +1,4 @@
-//! Who may change something on a gateway without tokens, which pages may ask, and what a request says of itself.
+//! Tests who may change a gateway without tokens, which origins may send requests, and which headers are trusted.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};

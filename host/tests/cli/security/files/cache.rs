@@ -1,6 +1,7 @@
-//! Compiled code is run as it stands, so it is taken from nowhere that another user could have prepared.
+//! Tests that compiled code is never loaded from a folder that another user could have prepared.
 //!
-//! Each start that may not use the cache compiles, which takes a moment: more ways are tried beside the cache itself.
+//! Each start without the cache compiles the component, which takes a while, so unit tests of the cache cover more
+//! cases.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! What a server says cannot pass for a line of ours, in the log or beside it.
+//! Tests that a server's text cannot pass for a line of toolgate, in the log or elsewhere.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A rule that does nothing is told of: who misspells a tool must not believe that it is closed.
+//! Tests that a rule without effect is reported: after a typing error, nobody should believe that a tool is denied.
 
 use serde_json::{Value, json};
 

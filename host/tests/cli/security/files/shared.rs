@@ -1,4 +1,4 @@
-//! A configuration, a token or a variable that another user of the machine could have written is not used.
+//! Tests that toolgate does not use a configuration, token or variable that another user could have written.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};

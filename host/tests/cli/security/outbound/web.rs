@@ -1,4 +1,4 @@
-//! A site that answers as a test says, and remembers what it was asked.
+//! A web server with scripted answers that records its requests.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! Lists that are empty or odd permit nothing.
+//! Tests that empty or malformed lists allow nothing.
 
 use serde_json::{Value, json};
 

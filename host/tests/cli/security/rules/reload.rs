@@ -1,4 +1,4 @@
-//! A gateway that runs is never opened by its file, and what its file loosens is told.
+//! Tests that a changed file never opens a running gateway by accident, and that looser rules are reported.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! A rule that cannot be read disables what it was for.
+//! Tests that a rule that cannot be read disables what it is for.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The server's end of a WebSocket (RFC 6455), as far as the tests need it: whole text frames and the goodbye.
+//! The server side of a WebSocket (RFC 6455), as far as the tests need it: whole text frames and the close frame.
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};

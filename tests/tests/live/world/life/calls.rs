@@ -1,4 +1,4 @@
-//! One call of the world: how it is made, how long it may take, and what it comes to.
+//! One simulated call: how it is made, how long it may take, and how it ends.
 
 use std::pin::pin;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The end of a life: all is well again, all is closed, and what happened is held against the rules.
+//! The end of a simulated run: all servers recover, everything is closed, and the rules are checked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Callers of a server that is not up yet.
+//! Tests callers of a server that is still starting.
 
 use toolgate::gate::CallOptions;
 use toolgate::logic::types::execution::Code;

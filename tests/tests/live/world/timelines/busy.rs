@@ -1,4 +1,4 @@
-//! Servers that do one thing at a time, and servers that hang: from outside, the same for a while.
+//! Tests servers that do one thing at a time and servers that hang, which look the same for a while.
 
 use std::sync::Arc;
 

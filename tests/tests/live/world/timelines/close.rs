@@ -1,4 +1,4 @@
-//! The end, while calls are under way.
+//! Tests closing the registry while calls run.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Servers that are looked after, and servers that are left to sleep.
+//! Tests health checks, and servers that stop when they are idle.
 
 use toolgate::gate::CallOptions;
 use toolgate::logic::types::execution::Code;

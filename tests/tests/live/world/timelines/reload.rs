@@ -1,4 +1,4 @@
-//! Configurations that change while the servers are in use.
+//! Tests configurations that change while servers are in use.
 
 use toolgate::gate::CallOptions;
 use toolgate::logic::types::execution::Code;

@@ -1,4 +1,4 @@
-//! Servers that are lost and brought up again.
+//! Tests servers that die and are restarted.
 
 use std::time::Duration;
 
