@@ -6,7 +6,7 @@ use crate::place::{Place, Ran, and, fixture_with};
 use crate::serving::{Serving, Web};
 
 const TOOLS: [&str; 3] = ["git_reset", "git_log", "add"];
-const HINT: &str = "deny: \"git_reste\" fits none of its 3 tools; did you mean \"git_reset\"?";
+const HINT: &str = "deny: \"git_reste\" matches none of its 3 tools; did you mean \"git_reset\"?";
 const ADMIN: &str = "0123456789abcdef0123456789abcdef";
 const READER: &str = "fedcba9876543210fedcba9876543210";
 
@@ -49,11 +49,11 @@ fn every_list_about_tools_is_looked_at() {
     assert_eq!(
         warnings,
         json!([
-            "allow: \"ad\" fits none of its 3 tools; did you mean \"add\"?",
-            "tools: \"git_lgo\" fits none of its 3 tools; did you mean \"git_log\"?",
-            "token of \"ci\": servers: \"git__add\" fits none of its 3 tools; did you mean \"add\"?",
-            "token of \"cd\": capabilities: \"tool:git/git-log\" fits none of its 3 tools; did you mean \"git_log\"?",
-            "tool_queues: \"git-l?g?\" fits none of its 3 tools; did you mean \"git_log\"?",
+            "allow: \"ad\" matches none of its 3 tools; did you mean \"add\"?",
+            "tools: \"git_lgo\" matches none of its 3 tools; did you mean \"git_log\"?",
+            "token of \"ci\": servers: \"git__add\" matches none of its 3 tools; did you mean \"add\"?",
+            "token of \"cd\": capabilities: \"tool:git/git-log\" matches none of its 3 tools; did you mean \"git_log\"?",
+            "tool_queues: \"git-l?g?\" matches none of its 3 tools; did you mean \"git_log\"?",
         ])
     );
 }
