@@ -1,4 +1,4 @@
-//! What comes from a server.
+//! Reading from a server.
 
 use std::fmt::Write;
 use std::sync::Mutex;
@@ -67,7 +67,7 @@ async fn a_line_may_be_as_long_as_the_limit_and_no_longer() {
         let (_transport, mut events) = start(&Program { max_message_bytes: limit, ..script(size) }).await;
         let (messages, why) = events.rest().await;
         assert_eq!(messages.len(), usize::from(passes), "{size} bytes of {limit}");
-        let words = format!("a line of more than {limit} bytes; raise max_message_bytes if that is right");
+        let words = format!("a line of more than {limit} bytes; raise max_message_bytes to allow it");
         let expected = if passes { exited(0, "") } else { Failure::Protocol(words) };
         assert_eq!(why, RequestError::sent(expected));
     }
