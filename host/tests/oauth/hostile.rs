@@ -138,7 +138,7 @@ async fn an_endpoint_that_a_document_names_is_no_way_into_the_machine() {
         for (address, why) in [
             ("http://169.254.169.254/latest", "a link-local address"),
             ("http://[fe80::1]/x", "a link-local address"),
-            ("http://0.0.0.0:1/x", "an address of no single machine"),
+            ("http://0.0.0.0:1/x", "a special-purpose address"),
             ("file:///etc/passwd", ""),
         ] {
             let bench = Bench::new(Rules { claims: vec![(endpoint, address.to_owned())], ..Rules::default() }).await;

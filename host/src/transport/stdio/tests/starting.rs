@@ -62,7 +62,7 @@ async fn a_program_that_does_not_start_says_why_and_how_to_mend_it() {
         ),
         (
             program(&plain, &[]),
-            format!("{plain:?} may not be executed; make it executable with `chmod +x`, or run its interpreter on it"),
+            format!("{plain:?} is not executable; make it executable with `chmod +x`, or run its interpreter on it"),
         ),
         (
             program(&orphaned, &[]),
