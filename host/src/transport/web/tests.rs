@@ -44,8 +44,6 @@ fn keyed(url: &str) -> RemoteSite {
     site
 }
 
-/// Through a proxy there is no telling where a server is but by its name.
-/// A name that stands for an inner address is found out when it is looked up.
 #[tokio::test]
 async fn an_answer_that_is_no_http_is_called_so_and_its_place_named() {
     let headers: String = (0..200).map(|n| format!("X-{n}: y\r\n")).collect();
@@ -174,7 +172,7 @@ async fn a_proxy_that_refuses_is_named_without_its_login() {
     assert_eq!(told("http://tools.example/mcp", nobody).await, format!("cannot connect: {place}"));
     for how in [
         format!("403: not that one ({})", through(refusing.port)),
-        format!("407: the proxy http://127.0.0.1:{} wants a login", refusing.port),
+        format!("407: the proxy http://127.0.0.1:{} requires a login", refusing.port),
         format!("502: {}", through(refusing.port)),
     ] {
         let told = told("http://tools.example/mcp", refusing.port).await;

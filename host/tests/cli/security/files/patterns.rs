@@ -107,12 +107,12 @@ fn a_gateway_warns_when_tools_become_known_and_when_rules_change() {
     assert_eq!(warnings(ADMIN), [HINT]);
     // A token that selects nothing is told to the admin, when the file is read again.
     place.file("home/servers.yaml", config("git_reste", "git_lgo").to_string());
-    serving.logged(&["token of \"reader\": servers: \"git_lgo\" fits none"]);
+    serving.logged(&["token of \"reader\": servers: \"git_lgo\" matches none"]);
     assert_eq!(warnings(ADMIN).len(), 2);
     // What was mended is no warning any more.
     place.file("home/servers.yaml", config("git_reset", "git_log").to_string());
     serving.logged(&["was read again", "updated git"]);
     assert!(web(ADMIN).modern_tools().is_ok());
     assert!(warnings(ADMIN).is_empty());
-    assert!(serving.logged_so_far().iter().all(|line| !line.contains("fits none")));
+    assert!(serving.logged_so_far().iter().all(|line| !line.contains("matches none")));
 }
