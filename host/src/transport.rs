@@ -67,7 +67,7 @@ pub struct Outgoing {
     pub repeatable: bool,
 }
 
-/// What happened to a message that was sent.
+/// The outcome of sending a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     /// It was written; responses come separately.

@@ -18,7 +18,7 @@ use crate::logic::{Component, GateOffers, InstancePool, PoolSet};
 use crate::registry::ToolList;
 use crate::words::ErrorText;
 
-/// What gates with the same view of one configuration share.
+/// The state that gates with the same view of one configuration share.
 pub(crate) struct GateBackend {
     pub(super) pool: Arc<InstancePool>,
     pub(super) gate_offers: Arc<GateOffers>,

@@ -89,5 +89,5 @@ impl ObservedCall {
     }
 }
 
-/// What every call uses, whatever its content.
+/// The memory that every call uses, whatever its content.
 const SMALL: usize = 1024;

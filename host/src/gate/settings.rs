@@ -8,7 +8,7 @@ use crate::decide::{Decide, LogicResult};
 use crate::logic::types::{Annotations, execution, filtering, masking, naming, recovery};
 use crate::words::ErrorText;
 
-/// What one gate may use of the configuration.
+/// One gate's view of the configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GateView {
     /// The servers and tools it may use; `None` means all, and an empty list means none, because all named servers are

@@ -6,7 +6,7 @@ pub use generated::types::{
     Annotations, Failure, HttpFailure, Json, Phase, RpcFailure, Tool, ToolRef, Trace, WaitRange,
 };
 
-/// How text becomes the arguments of a tool.
+/// Parsing of text as the arguments of a tool.
 pub mod arguments {
     pub use super::generated::arguments::{Note, NoteKind, Parsed, Refusal, Stage};
 }
@@ -70,7 +70,7 @@ pub mod execution {
     }
 }
 
-/// Who may see and call what.
+/// Rules for who may see and call which tools.
 pub mod filtering {
     pub use super::generated::filtering::{
         AmbiguousGrant, Decision, DestructivePolicy, Policy, PolicyError, RuleList, Rules, SelectedServer, ServerRules,

@@ -1,4 +1,4 @@
-//! What a new configuration changes, and how the registry applies it.
+//! Applies a new configuration to a running registry.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

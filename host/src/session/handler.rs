@@ -46,7 +46,7 @@ pub enum ActiveCallers {
     Several,
 }
 
-/// What a handler can answer.
+/// The topics that a handler can answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Topics {
     /// Folders that the server may use (`roots/list`).

@@ -53,7 +53,7 @@ pub const MODERN_VERSION: &str = "2026-07-28";
 /// The versions of the legacy era, the latest first.
 pub const LEGACY_VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// What the handshake says about a server.
+/// A server as the handshake describes it.
 #[derive(Debug, Clone)]
 pub struct Peer {
     /// The era of the session.

@@ -65,7 +65,7 @@ async fn run_rounds(
 
 /// Builds the error for input that nobody provided in time; the server has not gone on without it.
 fn input_timeout(request: &SessionRequest<'_>) -> RequestError {
-    let message = format!("{} asks for input, which nobody provided within {:?}", request.method, request.timeouts.total);
+    let message = format!("{} asks for input, but got none within {:?}", request.method, request.timeouts.total);
     RequestError::sent(Failure::Rpc(RpcError::new(METHOD_NOT_FOUND, message)))
 }
 

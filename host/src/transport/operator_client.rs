@@ -35,7 +35,8 @@ impl OperatorClient {
 
     async fn ask(&self, path: &str) -> Result<Response, RequestError> {
         let url = self.web.address().join(path);
-        let url = url.map_err(|error| RequestError::unsent(Failure::Connect(format!("{path} is not a valid path: {error}"))))?;
+        let url =
+            url.map_err(|error| RequestError::unsent(Failure::Connect(format!("invalid path {path}: {error}"))))?;
         let headers = || self.web.headers().clone();
         let response = self
             .web

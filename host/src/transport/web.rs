@@ -224,7 +224,7 @@ impl WebClient {
     }
 }
 
-/// What happens to a connection after a response.
+/// Whether a connection is reused after a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ConnectionReuse {
     /// Other requests use it.

@@ -27,7 +27,7 @@ pub(super) struct CallRecord {
     pub directives: Option<Vec<execution::Directive>>,
 }
 
-/// What a call has used of its limits.
+/// How much of its limits a call has used.
 #[derive(Default)]
 pub(super) struct CallUsage {
     /// The number of directives from the component.

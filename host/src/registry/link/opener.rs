@@ -109,7 +109,7 @@ impl SessionOpener {
         match self.endpoint().await {
             Ok(endpoint) => endpoint != used,
             Err(problem) => {
-                tracing::warn!(server = self.server().id, "cannot resolve its configuration, so the connection stays as it is: {problem}");
+                tracing::warn!(server = self.server().id, "cannot resolve the new configuration: {problem}");
                 false
             }
         }

@@ -79,7 +79,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
     }
 }
 
-/// What is left of a list's limits.
+/// The rest of a list's limits.
 pub(super) struct ListBudget {
     /// The limit in bytes.
     max: usize,

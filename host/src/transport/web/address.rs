@@ -80,10 +80,7 @@ mod tests {
         assert_eq!(parse("ws://a.example/x").unwrap().as_str(), "http://a.example/x");
         assert_eq!(parse("wss://a.example/x").unwrap().as_str(), "https://a.example/x");
         let failed = parse("ftp://me:word@a.example/x").unwrap_err();
-        assert_eq!(
-            failed.to_string(),
-            "cannot connect: the url has the scheme ftp, not http, https, ws or wss"
-        );
+        assert_eq!(failed.to_string(), "cannot connect: the url has the scheme ftp, not http, https, ws or wss");
         assert!(!parse("http://me:word@:80/").unwrap_err().to_string().contains("word"));
     }
 

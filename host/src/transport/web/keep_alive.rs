@@ -17,7 +17,7 @@ use tracing::debug;
 use super::{ConnectionReuse, WebClient, errors, site_client};
 use crate::failure::RequestError;
 
-/// What is known about a site's connections.
+/// Whether a site keeps connections open, as far as known.
 #[derive(Default)]
 pub(super) struct KeepAlive {
     habit: AtomicU8,

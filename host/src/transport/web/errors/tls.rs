@@ -43,8 +43,8 @@ pub(super) fn in_words(error: &rustls::Error) -> String {
             "TLS: the server sent an unexpected message".to_owned()
         }
         Tls::InconsistentKeys(_) => "the certificate and the key do not belong together".to_owned(),
-        Tls::InvalidCertRevocationList(why) => format!("TLS: the revocation list is invalid ({})", spelled(why)),
-        Tls::InvalidEncryptedClientHello(why) => format!("TLS: the encrypted client hello is invalid ({})", spelled(why)),
+        Tls::InvalidCertRevocationList(why) => format!("TLS: invalid revocation list ({})", spelled(why)),
+        Tls::InvalidEncryptedClientHello(why) => format!("TLS: invalid encrypted client hello ({})", spelled(why)),
         // The other errors have readable texts.
         error => format!("TLS: {error}"),
     }

@@ -1,4 +1,4 @@
-//! Where redirects lead, and what is sent along.
+//! Redirect targets, and the headers that follow.
 
 use super::*;
 
