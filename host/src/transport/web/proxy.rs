@@ -43,7 +43,9 @@ impl Proxies {
         let made = made.into_iter().map(|(name, proxy)| match proxy {
             Ok(proxy) => Ok(proxy.no_proxy(NoProxy::from_string(&not_for))),
             // The value may contain a password.
-            Err(_) => Err(RequestError::unsent(Failure::Connect(format!("the variable {name} is not a valid URL")))),
+            Err(_) => {
+                Err(RequestError::unsent(Failure::Connect(format!("the variable {name} is not a valid proxy URL"))))
+            }
         });
         Ok(Proxies { made: made.collect::<Result<_, _>>()?, matcher: Some(matcher.build()) })
     }

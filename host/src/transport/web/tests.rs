@@ -141,7 +141,10 @@ async fn a_forward_proxy_of_the_environment_is_used_but_not_for_this_machine() {
 async fn a_bad_proxy_is_named_without_its_value() {
     let variables = |name: &str| (name == "ALL_PROXY").then(|| "http://me:word@[".to_owned());
     let failed = WebClient::open_with(&site("http://tools.example/"), HttpVersion::Any, variables).await.err().unwrap();
-    assert_eq!(failed, RequestError::unsent(Failure::Connect("the variable ALL_PROXY is not a valid URL".to_owned())));
+    assert_eq!(
+        failed,
+        RequestError::unsent(Failure::Connect("the variable ALL_PROXY is not a valid proxy URL".to_owned()))
+    );
 }
 
 #[tokio::test]
