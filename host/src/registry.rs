@@ -75,7 +75,7 @@ pub struct RegistryOptions {
     pub blocking_runner: BlockingRunner,
     /// The folder for recorded calls; overrides the configuration.
     pub record: Option<PathBuf>,
-    /// Opens a browser when a server needs a person's consent; without it, such a server ends in `needs-auth`.
+    /// Takes a person to the page where a server asks for consent; without it, such a server ends in `needs-auth`.
     #[cfg(feature = "oauth")]
     pub browse: Option<Arc<dyn Browse>>,
     /// Where tokens are stored; the user's own folder by default.

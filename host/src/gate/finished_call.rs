@@ -13,7 +13,7 @@ use crate::session::Reply;
 /// A finished call. It may contain secrets, so it has no `Debug`.
 #[derive(Clone)]
 pub struct FinishedCall {
-    /// The calls, events and directives.
+    /// The call with its events and directives.
     pub history: CallHistory,
     /// When it began.
     pub at: SystemTime,

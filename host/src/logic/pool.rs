@@ -359,7 +359,7 @@ impl PoolSet {
             };
             pools.sort_by_key(|pool| pool.last_used.load(Ordering::Relaxed));
             let mut others = pools.iter().filter(|pool| !std::ptr::eq(&***pool, asking));
-            // If all are busy, the limit is exceeded by one, because each pool needs at least one instance.
+            // If none is idle, the limit is exceeded, because each pool needs at least one instance.
             others.find(|pool| pool.drop_idle());
         }
         make().inspect_err(|_| {
@@ -411,7 +411,7 @@ pub const LONG: usize = 64 << 10;
 /// The minimum and maximum number of instances of a pool; in between, one per core.
 const LEAST_SEATS: usize = 4;
 const MOST_SEATS: usize = 8;
-/// How many instances all pools of a registry may have, plus one for each pool whose instances are all busy.
+/// How many instances all pools of a registry have before a new one replaces an idle one.
 const MOST_TAKEN: usize = 32;
 /// The memory of one pool and of all pools, as multiples of an instance's limit.
 const INSTANCES_OF_ONE: usize = 2;

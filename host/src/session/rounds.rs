@@ -122,7 +122,7 @@ impl InputRequired<'_> {
 fn read<'a>(reply: &'a Reply, method: &str) -> Result<RoundOutcome<'a>, RequestError> {
     // Almost every result is complete, and finding where it says so means parsing all of it.
     let marked = RESULT_TYPE.values(reply.json()).all(|value| value.starts_with(COMPLETE));
-    // An escaped member name means the same to the client, which must not be asked behind our back.
+    // An escaped member name means the same to the client, so it must not bypass this check.
     if marked && !has_escaped_ascii(reply.json()) {
         return Ok(RoundOutcome::Complete);
     }
