@@ -1,4 +1,4 @@
-//! One agent's view of the servers: the tools that it may use, and its calls, as the component decides them.
+//! One agent's view of the servers: the tools it may use, and its calls.
 
 mod addresses;
 mod approval;
@@ -51,61 +51,61 @@ use running_calls::RunningCalls;
 
 /// One agent's view of the servers.
 ///
-/// It shares a few instances of the component with all gates of equal settings. Any number of calls may run at the same time.
+/// Gates with equal settings share a few instances of the component. Any number of calls may run at the same time.
 pub struct Gate {
     registry: Arc<Registry>,
-    /// Tells this gate from all others.
+    /// Distinguishes this gate from all others.
     number: u64,
-    /// What `{{.SESSION_ID}}` stands for.
+    /// The value of `{{.SESSION_ID}}`.
     session: Option<String>,
-    /// Answers are wanted as their servers wrote them.
+    /// Whether results are wanted as their servers wrote them.
     pass_through: bool,
     view: Mutex<Arc<GateView>>,
     current: Mutex<CurrentBackend>,
-    /// Counts its views.
+    /// The number of the current view.
     view_version: AtomicU64,
-    /// Cores of older configurations and views, for as long as calls run on them.
+    /// Backends of older configurations and views on which calls still run.
     retired: Mutex<Vec<Weak<GateBackend>>>,
-    /// Connections that this gate does not share with all others.
+    /// Connections of this gate or its session alone.
     scoped_links: Mutex<HashMap<String, Arc<Link>>>,
     calls: RunningCalls,
 }
 
-/// What a gate is asked with now.
+/// The backend that the gate uses now.
 struct CurrentBackend {
     backend: Arc<GateBackend>,
-    /// The number of the view that it was opened for.
+    /// The number of the view it was opened for.
     view_version: u64,
 }
 
-/// Why a gate cannot be opened or used.
+/// An error of opening or using a gate.
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
     /// The configuration cannot be used.
     #[error("{0}")]
     Settings(String),
-    /// The component gave no answer.
+    /// The component failed.
     #[error(transparent)]
     Logic(#[from] LogicError),
     /// The gate was closed.
     #[error("the gate is closed")]
     Closed,
-    /// A person was asked and has not answered: nothing was done or recorded, and the call is to be made again.
-    #[error("a person was asked, and the call must be made again with the answer")]
+    /// A person was asked and has not answered yet: nothing was done or recorded, and the client repeats the call.
+    #[error("approval is pending; repeat the call with the answer")]
     Pending,
 }
 
-/// How a gate is closed.
+/// How to close a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseMode {
-    /// Calls under way come to their end, for at most this long; then they are cancelled.
+    /// Waits up to this long for running calls, then cancels them.
     Wait(Duration),
-    /// Calls under way are cancelled.
+    /// Cancels running calls.
     Cancel,
 }
 
 impl Gate {
-    /// Opens a gate; no server is connected yet.
+    /// Opens a gate without connecting any server.
     pub fn open(registry: &Arc<Registry>, view: GateView) -> Result<Self, GateError> {
         let gate = |backend: Arc<GateBackend>| Gate {
             registry: Arc::clone(registry),
@@ -122,8 +122,8 @@ impl Gate {
         registry.open_backend(&view).map(gate)
     }
 
-    /// Lets the agent use something else from now on: other servers and tools, or with other capabilities. Calls under
-    /// way end as they began. Its session and the form of its answers stay.
+    /// Changes the servers, tools and capabilities of the agent from its next call on. Running calls are not affected;
+    /// the session and the form of results stay.
     pub fn set_view(&self, view: GateView) {
         let view = GateView { session: self.session.clone(), pass_through: self.pass_through, ..view };
         let mut current = self.view.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +131,7 @@ impl Gate {
             return;
         }
         *current = Arc::new(view);
-        // The next use opens anew.
+        // The next use opens another backend.
         self.view_version.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -139,17 +139,17 @@ impl Gate {
         Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Tells this gate from all others.
+    /// Returns the number that distinguishes this gate from all others.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// The servers behind the gate.
+    /// Returns the servers behind the gate.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// The server of this id, as this gate has it.
+    /// Returns this gate's connection to a server.
     pub fn link(&self, server: &str) -> Option<Arc<Link>> {
         let session = self.session.as_deref();
         if let Some(link) = self.registry.shared_link(server, session) {
@@ -160,7 +160,7 @@ impl Gate {
         Some(link)
     }
 
-    /// The servers that this gate may use, in the order of the configuration.
+    /// Returns the servers that this gate may use, in the order of the configuration.
     pub fn links(&self) -> Vec<Arc<Link>> {
         let view = self.view();
         let usable = |id: &str| {
@@ -172,48 +172,48 @@ impl Gate {
         enabled.filter_map(|link| self.link(link.id())).collect()
     }
 
-    /// Whether its view leaves anything out.
+    /// Reports whether the view excludes anything.
     pub(crate) fn is_bounded(&self) -> bool {
         let view = self.view();
         view.selection.is_some() || view.capabilities.is_some()
     }
 
-    /// The tools that may be used, of the servers that have offered any.
+    /// Returns the tools that the agent may use, of all servers that have listed any.
     pub fn tools(&self, style: &naming::NamingStyle) -> LogicResult<Vec<catalog::ExposedTool>> {
         let backend = self.sync();
         backend.pool.ask_gate(&backend.gate_offers, 0, |logic, id| logic.tools(id, style))
     }
 
-    /// How its server describes a tool, whole.
+    /// Returns a tool's full definition as its server wrote it.
     pub fn definition(&self, tool: &ToolRef) -> Option<Box<RawValue>> {
         Some(self.backend().tools_of(&tool.server)?.definition(&tool.tool)?.raw.clone())
     }
 
-    /// How the names of tools are shown where nothing else is asked for.
+    /// Returns the default style of tool names.
     pub fn style(&self) -> naming::NamingStyle {
         settings::style(self.registry.config().settings.names)
     }
 
-    /// Reads a person's or a model's text as arguments, by a JSON Schema where there is one: a JSON object.
+    /// Parses a text as arguments, by a JSON Schema if there is one, and returns a JSON object.
     pub fn arguments(&self, text: &str, schema: Option<&str>) -> Result<String, GateError> {
         let schema = schema.map(str::to_owned);
         let parsed = self.backend().pool.ask(text.len(), |logic| logic.parse_arguments(text, schema.as_ref()))?;
         parsed.map(|parsed| parsed.arguments).map_err(|refusal| GateError::Settings(refusal.error_text()))
     }
 
-    /// What a content block says as text: one that is none leaves a line, as in the answer of a tool.
+    /// Returns the text of a content block; a block that is not text becomes one line, as in a tool's result.
     pub fn text_of(&self, block: &str) -> LogicResult<String> {
         let result = format!(r#"{{"content":[{block}]}}"#);
         let extracted = self.backend().pool.ask(result.len(), |logic| logic.extract(&result))?;
         Ok(extracted.map(|extracted| extracted.text).unwrap_or_default())
     }
 
-    /// Whether anything is masked in what a server says.
+    /// Reports whether results of a server are masked.
     pub(crate) fn masks(&self, server: &str) -> bool {
         settings::masks(&self.registry.config(), server)
     }
 
-    /// JSON that a server wrote, with all masked that its tools' answers would have masked; it stays JSON.
+    /// Masks JSON from a server like its tools' results, and keeps it valid JSON.
     pub fn mask(&self, server: &str, json: &str) -> LogicResult<String> {
         if !self.masks(server) {
             return Ok(json.to_owned());
@@ -222,53 +222,53 @@ impl Gate {
         backend.pool.ask_gate(&backend.gate_offers, json.len(), |logic, id| logic.mask_json(id, server, json))
     }
 
-    /// The same for a text that is no JSON.
+    /// Masks a plain text from a server like its tools' results.
     pub fn mask_text(&self, server: &str, text: &str) -> LogicResult<String> {
         let masked = self.mask(server, &rpc::quote(text))?;
-        // What was a string stays one.
+        // A masked JSON string is still a JSON string.
         Ok(serde_json::from_str(&masked).unwrap_or(masked))
     }
 
-    /// A text cut to the size that the answer of a tool may have.
+    /// Cuts a text to the size that a tool's result may have.
     pub fn cut(&self, text: &str) -> LogicResult<String> {
         let limit = self.max_result_bytes();
         let why = "the answer is larger than the limit";
         self.backend().pool.ask(text.len(), |logic| logic.truncate(text, limit, why))
     }
 
-    /// How much memory the component has for this gate and all that have equal settings.
+    /// Returns the memory of the component's instances for all gates with these settings.
     pub fn memory_bytes(&self) -> usize {
         self.backend().pool.memory_bytes()
     }
 
-    /// Cancels the calls of this id; says whether there were any. Each ends with a result that says so.
+    /// Cancels the calls with this id, and returns whether there were any; each ends with the code `cancelled`.
     pub fn cancel(&self, call: &str) -> bool {
         self.calls.cancel(call)
     }
 
-    /// Cancels all calls; each ends with a result that says so.
+    /// Cancels all calls; each ends with the code `cancelled`.
     pub fn cancel_all(&self) {
         self.calls.cancel_all();
     }
 
-    /// How many calls are under way.
+    /// Returns the number of running calls.
     pub fn running(&self) -> usize {
         self.calls.count()
     }
 
-    /// Takes no more calls, brings those under way to their end, and lets go of the servers.
+    /// Rejects new calls, ends the running ones, and releases the servers.
     pub async fn close(&self, how: CloseMode) {
         match how {
             CloseMode::Cancel => {}
             CloseMode::Wait(limit) => {
-                // Those that are left are cancelled.
+                // The calls that are left are cancelled below.
                 let _ = tokio::time::timeout(limit, self.calls.close()).await;
             }
         }
         self.calls.cancel_all();
         self.calls.close().await;
         let apart: Vec<_> = std::mem::take(&mut *self.scoped_links()).into_values().collect();
-        // Another gate of the same session may still use one.
+        // Another gate of the same session may still use it.
         let own = apart.iter().filter(|link| Arc::strong_count(link) == 1);
         futures_util::future::join_all(own.map(|link| link.close())).await;
     }
@@ -286,8 +286,8 @@ impl Gate {
     }
 }
 
-/// Whether gates with these views, each with the name of its principal, could be opened with a configuration, in which
-/// problems of single servers are noted.
+/// Checks whether gates with these views, each with its principal, could be opened, and notes problems of single
+/// servers in the configuration.
 pub(crate) fn check<'v>(
     component: &Component,
     config: &mut Config,
@@ -298,7 +298,7 @@ pub(crate) fn check<'v>(
     for (name, view) in views {
         let id = open_with(&mut logic, config, &view).map_err(|error| match (error, name) {
             (GateError::Settings(text), Some(name)) => {
-                GateError::Settings(format!("what the principal {name:?} may use: {text}"))
+                GateError::Settings(format!("rights of principal {name:?}: {text}"))
             }
             (error, _) => error,
         })?;

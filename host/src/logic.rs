@@ -1,8 +1,8 @@
-//! The component that decides, run by wasmtime. Only this module and `extension`, which serves the components of others,
-//! know wasmtime.
+//! Runs the component in wasmtime. Only this module and `extension`, which serves other people's components, use
+//! wasmtime.
 //!
-//! A [`Component`] is loaded once, an [`Instance`] is made of it in microseconds, and each of its calls is one function
-//! of the WIT. A call never blocks, and never runs longer or larger than its [`Limits`].
+//! A [`Component`] is loaded once, an [`Instance`] of it is created in microseconds, and each call of an instance is
+//! one function of the WIT. A call never blocks, and never exceeds its [`InstanceLimits`].
 
 pub(crate) mod bindings;
 pub(crate) mod cache;

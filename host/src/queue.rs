@@ -1,4 +1,4 @@
-//! Named queues: they bound how many calls run at a time, and let the others wait in the order in which they came.
+//! Named queues, which limit how many calls run at a time and let the others wait in order.
 
 mod wait_list;
 
@@ -12,20 +12,20 @@ use tokio::time::timeout;
 
 use wait_list::{EnterOutcome, QueueInner, WaitList};
 
-/// How many calls a queue lets run and wait.
+/// The limits of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueLimits {
-    /// What the queue is called.
+    /// The queue's name.
     pub name: String,
-    /// How many calls run at a time; none is taken for one.
+    /// How many calls run at a time; zero counts as one.
     pub slots: usize,
-    /// How many calls may wait for a slot; with none, only free slots are taken.
+    /// How many calls may wait for a slot; with zero, a call enters only if a slot is free.
     pub waiting: usize,
     /// How long a call may wait.
     pub timeout: Option<Duration>,
 }
 
-/// The limits of queues that were not configured.
+/// The limits of queues that are not configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueDefaults {
     /// How many calls run at a time.
@@ -36,11 +36,11 @@ pub struct QueueDefaults {
     pub timeout: Option<Duration>,
 }
 
-/// A first-in, first-out queue before a number of slots.
+/// A first-in, first-out queue for a number of slots.
 #[derive(Debug)]
 pub struct Queue(Arc<QueueInner>);
 
-/// A slot in each queue that a call has to pass, free again when this is dropped.
+/// A slot in each queue of a call, released when this is dropped.
 #[derive(Debug)]
 #[must_use = "the slots are free again when this is dropped"]
 pub struct QueuePermit {
@@ -48,7 +48,7 @@ pub struct QueuePermit {
     waited: Duration,
 }
 
-/// Why a call did not get its turn.
+/// The reason why a call did not get a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueueError {
     /// Every slot is taken, and no more calls may wait.
@@ -67,10 +67,10 @@ pub enum QueueError {
     },
 }
 
-/// What a queue has seen. Every attempt is waiting, or is counted once as entered, refused, timed out or abandoned.
+/// Statistics of a queue. Every attempt is waiting, or counted once as entered, refused, timed out or abandoned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueStats {
-    /// What the queue is called.
+    /// The queue's name.
     pub name: String,
     /// How many calls run at a time.
     pub slots: usize,
@@ -78,23 +78,23 @@ pub struct QueueStats {
     pub running: usize,
     /// The calls that wait now.
     pub waiting: usize,
-    /// The calls that got their turn.
+    /// The calls that got a slot.
     pub entered: u64,
     /// The calls that found the queue full.
     pub refused: u64,
     /// The calls that waited too long.
     pub timed_out: u64,
-    /// The calls whose callers gave up waiting.
+    /// The calls whose callers stopped waiting.
     pub abandoned: u64,
     /// The longest wait of a call that entered.
     pub longest_wait: Duration,
-    /// The waits of all calls that entered.
+    /// The total wait of all calls that entered.
     pub total_wait: Duration,
 }
 
 /// The queues that all servers share.
 ///
-/// Names come from the configuration, never from a call: a queue stays once it is named.
+/// Names come from the configuration, never from a call, so the number of queues is bounded.
 #[derive(Debug)]
 pub struct Queues {
     defaults: QueueDefaults,
@@ -103,41 +103,41 @@ pub struct Queues {
 }
 
 impl Queue {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(limits: QueueLimits) -> Self {
         Queue(QueueInner::new(Arc::default(), limits))
     }
 
-    /// What it is called.
+    /// Returns the queue's name.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Waits for a slot. A caller that drops the future leaves the queue.
+    /// Waits for a slot; dropping the future leaves the queue.
     pub async fn enter(&self) -> Result<QueuePermit, QueueError> {
         enter(vec![Arc::clone(&self.0)]).await
     }
 
-    /// Takes other limits. Who runs goes on, where there are fewer slots now too, and who waits keeps its place.
+    /// Changes the limits. Running calls go on even if there are fewer slots now, and waiting calls keep their order.
     pub fn resize(&self, limits: QueueLimits) {
         self.0.resize(limits);
     }
 
-    /// What the queue has seen so far.
+    /// Returns the statistics of the queue.
     pub fn stats(&self) -> QueueStats {
         self.0.stats()
     }
 }
 
 impl QueuePermit {
-    /// How long the call waited for its turn.
+    /// Returns how long the call waited.
     pub fn waited(&self) -> Duration {
         self.waited
     }
 }
 
-/// Waits until all these queues, which are of the same `Queues`, have a free slot at the same moment. Who waits for one
-/// queue takes up no slot of another: as long as a call can run, no slot is idle.
+/// Waits until all these queues, which must belong to the same `Queues`, have a free slot at the same time. A call that
+/// waits for one queue holds no slot of another, so no slot is idle while a call could run.
 pub async fn enter_all(queues: &[Arc<Queue>]) -> Result<QueuePermit, QueueError> {
     enter(queues.iter().map(|queue| Arc::clone(&queue.0)).collect()).await
 }
@@ -171,27 +171,27 @@ impl fmt::Display for QueueError {
 }
 
 impl Queues {
-    /// The configured queues; others begin with the defaults when they are first named.
+    /// Creates the configured queues; others get the defaults when they are first used.
     pub fn new(defaults: QueueDefaults, configured: impl IntoIterator<Item = QueueLimits>) -> Self {
         let queues = Queues { defaults, wait_list: Arc::default(), named: Mutex::default() };
         queues.reconfigure(configured);
         queues
     }
 
-    /// The queue of this name.
+    /// Returns the queue with this name.
     pub fn get(&self, name: &str) -> Arc<Queue> {
         let mut named = self.named();
         let queue = named.entry(name.to_owned()).or_insert_with(|| self.create_unnamed(self.defaults.named(name)));
         Arc::clone(queue)
     }
 
-    /// A queue that is not found by its name, and may be entered together with the others.
+    /// Creates a queue that has no entry in the table of names; it can be entered together with the others.
     pub fn create_unnamed(&self, limits: QueueLimits) -> Arc<Queue> {
         Arc::new(Queue(QueueInner::new(Arc::clone(&self.wait_list), limits)))
     }
 
-    /// Takes another configuration: queues that are there already keep who runs and who waits, and those that it no
-    /// longer names have the defaults, as long as anybody uses them.
+    /// Applies a new configuration: existing queues keep their running and waiting calls, and those it no longer names
+    /// get the defaults while somebody uses them.
     pub fn reconfigure(&self, configured: impl IntoIterator<Item = QueueLimits>) {
         let mut configured: BTreeMap<_, _> =
             configured.into_iter().map(|limits| (limits.name.clone(), limits)).collect();
@@ -203,7 +203,7 @@ impl Queues {
         named.extend(configured.into_iter().map(|(name, limits)| (name, self.create_unnamed(limits))));
     }
 
-    /// What each queue has seen, in the order of their names.
+    /// Returns the statistics of each queue, in the order of their names.
     pub fn stats(&self) -> Vec<QueueStats> {
         self.named().values().map(|queue| queue.stats()).collect()
     }
@@ -214,7 +214,7 @@ impl Queues {
 }
 
 impl QueueDefaults {
-    /// These limits for a queue of this name.
+    /// Returns these limits for a queue with this name.
     pub fn named(&self, name: &str) -> QueueLimits {
         QueueLimits { name: name.to_owned(), slots: self.slots, waiting: self.waiting, timeout: self.timeout }
     }
@@ -227,7 +227,7 @@ impl Default for QueueDefaults {
     }
 }
 
-/// More slots than this are not given by default, however many cores there are.
+/// The default number of slots never exceeds this, however many cores there are.
 const MOST_SLOTS: usize = 64;
 /// How many calls may wait by default.
 const WAITING: usize = 1000;

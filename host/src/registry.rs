@@ -1,4 +1,4 @@
-//! The configured servers, and a connection to each that is wanted, kept alive.
+//! The configured servers, with a live connection to each one in use.
 
 #[cfg(feature = "oauth")]
 mod accounts;
@@ -41,44 +41,44 @@ use crate::stats::CallStats;
 use crate::transport::Connect;
 use context::RegistryContext;
 
-/// The configured servers. Dropping it ends every connection at once; `close` ends them in good manners.
+/// The configured servers. Dropping it cuts every connection; `close` ends them in an orderly way.
 ///
-/// All its methods want a tokio runtime around them.
+/// Call its methods within a tokio runtime.
 pub struct Registry {
     component: Component,
     context: Arc<RegistryContext>,
     blocking_runner: BlockingRunner,
     state: Mutex<RegistryState>,
-    /// What gates are asked with that see the same.
+    /// Backends that gates with the same view share.
     backends: GateBackends,
-    /// Who looks at calls when they are over.
+    /// Receives calls when they are over.
     observer: RwLock<Option<Arc<dyn Observe>>>,
 }
 
-/// Does a piece of work that takes a while, such as masking a long answer.
+/// Runs work that takes a while, such as masking a long result.
 pub type BlockingRunner = fn(&mut dyn FnMut());
 
-/// What a registry is built with, beside the configuration.
+/// The options of a registry that are not in the configuration.
 pub struct RegistryOptions {
-    /// What variables stand for.
+    /// The values of variables.
     pub variables: Variables,
-    /// Who answers what servers ask.
+    /// Answers the requests of servers.
     pub handler: Arc<dyn Handler>,
-    /// Where all secrets go before they are used, so that nothing that is printed shows them.
+    /// Collects all secrets before they are used, so that no output shows them.
     pub secrets: Arc<Mutex<Secrets>>,
-    /// Servers, by id, that are reached in a way of the embedder's own.
+    /// The embedder's own transports, by server id.
     pub transports: HashMap<String, Arc<dyn Connect>>,
     /// How long the registry is going to live.
     pub lifetime: RegistryLifetime,
-    /// How work is done that takes a while: at once, unless told otherwise. Where several threads serve many,
-    /// `tokio::task::block_in_place` keeps the others from waiting for it.
+    /// Runs work that takes a while; the default runs it in place. On a multi-threaded runtime,
+    /// `tokio::task::block_in_place` keeps other tasks from waiting for it.
     pub blocking_runner: BlockingRunner,
-    /// The folder that calls are recorded in, whatever the configuration says of that.
+    /// The folder for recorded calls; overrides the configuration.
     pub record: Option<PathBuf>,
-    /// Who brings a person where a server wants their consent; without it, such a server needs an authorization.
+    /// Takes a person to the page where a server asks for consent; without it, such a server ends in `needs-auth`.
     #[cfg(feature = "oauth")]
     pub browse: Option<Arc<dyn Browse>>,
-    /// Where tokens are kept; the user's own place, if none is given.
+    /// Where tokens are stored; the user's own folder by default.
     #[cfg(feature = "oauth")]
     pub tokens: Option<TokenStore>,
 }
@@ -86,19 +86,19 @@ pub struct RegistryOptions {
 /// How long a registry is going to live.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RegistryLifetime {
-    /// As long as it takes: servers are looked after, and those that do not start are tried again.
+    /// Until it is closed: servers are monitored, and failed starts are retried.
     #[default]
     LongRunning,
-    /// For one piece of work: a server that does not start has failed.
+    /// For one task: a server that does not start has failed.
     OneShot,
 }
 
-/// What was told unasked.
+/// A notification from a server, or a change of lists after a new configuration.
 #[derive(Clone)]
 pub struct LinkEvent {
-    /// The server that told it, for as long as it is there; none where the configuration brought it about.
+    /// The server that sent it, while it exists; none if the configuration caused the event.
     pub link: Option<Weak<Link>>,
-    /// What was told.
+    /// The event itself.
     pub event: ServerEvent,
 }
 
@@ -108,24 +108,24 @@ struct RegistryState {
     condenser: Arc<Condenser>,
     recorder: Option<Arc<Recorder>>,
     links: Arc<[Arc<Link>]>,
-    /// Where each server stands among them.
+    /// The index of each server in `links`, by id.
     positions: BTreeMap<String, usize>,
-    /// Connections for single sessions or gates; whoever uses one keeps it.
+    /// Connections of single sessions or gates, which own them.
     scoped_links: HashMap<(String, LinkScope), Weak<Link>>,
     /// Connections of older configurations, on which calls may still run.
     retired: Vec<Weak<Link>>,
-    /// Counts the configurations.
+    /// The number of the current configuration.
     config_version: u64,
-    /// The last of them that has other servers than the one before.
+    /// The number of the last configuration that changed the servers.
     servers_version: u64,
 }
 
-/// What a connection that not all share is for.
+/// The owner of a connection that not everyone shares.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum LinkScope {
-    /// For all gates of this session, which the server is told of.
+    /// All gates of this session, whose id the server receives.
     Session(String),
-    /// For this gate alone.
+    /// This gate alone.
     Gate(u64),
 }
 
@@ -148,7 +148,7 @@ impl Default for RegistryOptions {
 }
 
 impl Registry {
-    /// The servers of a configuration; only eager ones are started.
+    /// Builds the servers of a configuration, and starts only the eager ones.
     pub fn new(component: &Component, mut config: Config, options: RegistryOptions) -> LogicResult<Arc<Self>> {
         let mut logic = Supervisor::new(component.clone())?;
         find_problems(&mut logic, &mut config)?;
@@ -178,19 +178,19 @@ impl Registry {
         Ok(Arc::new(Registry { component, context, blocking_runner, state, backends, observer }))
     }
 
-    /// The component that decides.
+    /// Returns the component that decides.
     pub fn component(&self) -> &Component {
         &self.component
     }
 
-    /// What a gate with this view is asked with, by the configuration of now.
+    /// Returns the backend for gates with this view, by the current configuration.
     pub(crate) fn open_backend(&self, view: &GateView) -> Result<Arc<GateBackend>, GateError> {
-        // Before the lists are looked at, so that a change between the two is not missed.
+        // Read before the lists, so that a change in between is not missed.
         let seen = self.tools_count();
         let (config, edition, share) = {
             let book = self.state();
             let session = view.session.as_deref();
-            // Servers of a gate's own, or of its session, offer to it alone.
+            // Servers that belong to one gate or one session list their tools for it alone.
             let selected = |id: &str| {
                 let selection = view.selection.as_ref();
                 selection.is_none_or(|selection| selection.iter().any(|selected| selected.id == id))
@@ -202,33 +202,33 @@ impl Registry {
         self.backends.open(&self.component, &config, edition, view, share, seen)
     }
 
-    /// How work is done that takes a while.
+    /// Returns the runner for work that takes a while.
     pub(crate) fn blocking_runner(&self) -> BlockingRunner {
         self.blocking_runner
     }
 
-    /// The configuration of now.
+    /// Returns the current configuration.
     pub fn config(&self) -> Arc<Config> {
         Arc::clone(&self.state().config)
     }
 
-    /// All servers, in the order of the configuration.
+    /// Returns all servers, in the order of the configuration.
     pub fn links(&self) -> Arc<[Arc<Link>]> {
         Arc::clone(&self.state().links)
     }
 
-    /// The server of this id.
+    /// Returns the server with this id.
     pub fn link(&self, id: &str) -> Option<Arc<Link>> {
         self.state().link(id).cloned()
     }
 
-    /// The server of this id, where all gates share its connection.
+    /// Returns the server with this id if all gates share its connection.
     pub(crate) fn shared_link(&self, id: &str, session: Option<&str>) -> Option<Arc<Link>> {
         let book = self.state();
         book.link(id).filter(|link| link.is_shared_for(session)).cloned()
     }
 
-    /// The server of this id, for a gate or a session that does not share its connection with all others.
+    /// Returns the server with this id for a gate or a session that has a connection of its own.
     pub(crate) fn scoped_link(&self, id: &str, gate: u64, session: Option<&str>) -> Option<Arc<Link>> {
         let mut book = self.state();
         let place = *book.positions.get(id)?;
@@ -239,7 +239,7 @@ impl Registry {
             _ => LinkScope::Gate(gate),
         };
         let key = (id.to_owned(), apart);
-        // One that its last gate is closing this moment serves nobody any more.
+        // Its last gate may be closing it right now.
         let known = book.scoped_links.get(&key).and_then(Weak::upgrade).filter(|link| !link.is_closed());
         if known.is_some() {
             return known;
@@ -249,7 +249,7 @@ impl Registry {
         let off = shared.is_switched_off();
         let link = Link::new(Arc::clone(&self.context), Arc::clone(&book.config), place, session, stats).ok()?;
         book.scoped_links.insert(key, Arc::downgrade(&link));
-        // What an operator has switched is so for all.
+        // A server that an operator has switched on or off stays so for everyone.
         match off {
             true => link.set_enabled(false),
             false if link.is_disabled() => link.set_enabled(true),
@@ -258,44 +258,45 @@ impl Registry {
         Some(link)
     }
 
-    /// Has somebody look at calls when they are over, or nobody; of calls under way, at the next ones of their gates.
+    /// Sets or removes the observer of finished calls; running gates use it from their next call on.
     pub fn set_observer(&self, observer: Option<Arc<dyn Observe>>) {
         *self.observer.write().unwrap_or_else(PoisonError::into_inner) = observer;
     }
 
-    /// Who wants to look at a call that begins now when it is over: whoever records it, and whoever else was set.
+    /// Returns the observers of a call that begins now: the recorder and the one that was set.
     pub(crate) fn observers(&self) -> Vec<Arc<dyn Observe>> {
         let recorder = self.recorder().map(|recorder| recorder as Arc<dyn Observe>);
         let observer = self.observer.read().unwrap_or_else(PoisonError::into_inner).clone();
         recorder.into_iter().chain(observer).filter(|observer| observer.wants()).collect()
     }
 
-    /// Who keeps and summarises results that are too long.
+    /// Returns the condenser, which stores and summarises results that are too long.
     pub(crate) fn condenser(&self) -> Arc<Condenser> {
         Arc::clone(&self.state().condenser)
     }
 
-    /// Who records calls, where they are recorded.
+    /// Returns the recorder, if calls are recorded.
     pub fn recorder(&self) -> Option<Arc<Recorder>> {
         self.state().recorder.clone()
     }
 
-    /// Which configuration this is; gates look whether they know it.
+    /// Returns the number of the current configuration, so that gates notice a new one.
     pub(crate) fn config_version(&self) -> u64 {
         self.state().config_version
     }
 
-    /// Which configuration last brought other servers.
+    /// Returns the number of the last configuration that changed the servers.
     pub(crate) fn servers_version(&self) -> u64 {
         self.state().servers_version
     }
 
-    /// How all servers are, in the order of the configuration, with the connections of single gates and sessions.
+    /// Returns the status of all servers, in the order of the configuration, including connections of single gates and
+    /// sessions.
     pub fn statuses(&self) -> Vec<ServerStatus> {
         self.links().iter().map(|link| self.status_of(link)).collect()
     }
 
-    /// How one server is.
+    /// Returns the status of one server.
     pub fn status(&self, id: &str) -> Option<ServerStatus> {
         self.link(id).map(|link| self.status_of(&link))
     }
@@ -305,22 +306,23 @@ impl Registry {
         apart.iter().fold(link.status(), |status, other| status.with(other.status()))
     }
 
-    /// Switches a server on, with all its connections; who waits for it need not ask again. False where there is none.
+    /// Enables a server on all its connections, and wakes callers that wait for it; false if there is no such server.
     pub fn enable(&self, id: &str) -> bool {
         self.for_each_link(id, |link| link.set_enabled(true))
     }
 
-    /// Switches a server off; calls under way lose it, and nobody is shown its tools. False where there is none.
+    /// Disables a server: running calls lose it, and its tools disappear; false if there is no such server.
     pub fn disable(&self, id: &str) -> bool {
         self.for_each_link(id, |link| link.set_enabled(false))
     }
 
-    /// Ends the connections to a server and begins anew, also where it was given up. False where there is none.
+    /// Closes the connections to a server and opens new ones, even after it has failed; false if there is no such
+    /// server.
     pub fn reconnect(&self, id: &str) -> bool {
         self.for_each_link(id, Link::reconnect)
     }
 
-    /// Does something to all connections of a server.
+    /// Applies a function to all connections of a server.
     fn for_each_link(&self, id: &str, what: impl Fn(&Link)) -> bool {
         let (shared, apart) = {
             let book = self.state();
@@ -333,7 +335,7 @@ impl Registry {
         true
     }
 
-    /// Whether the registry can be used, by the configured measure, and what does not work.
+    /// Reports whether the registry is ready by the configured rule, and what does not work.
     pub fn readiness(&self) -> ReadinessReport {
         let statuses = self.statuses();
         let counted = |status: &&ServerStatus| status.state != State::Disabled || status.problem.is_some();
@@ -344,39 +346,39 @@ impl Registry {
         ReadinessReport { ready, warnings: statuses.iter().filter_map(ServerStatus::warning).collect() }
     }
 
-    /// The rules that fit no tool of their server, of all servers whose tools are known.
+    /// Returns the rules that match no tool, for all servers whose tools are known.
     pub fn unmatched_rules(&self) -> Vec<UnmatchedRule> {
         self.context.unmatched_rules()
     }
 
-    /// How the named queues are.
+    /// Returns the state of the named queues.
     pub fn queues(&self) -> Vec<QueueStats> {
         self.context.queues.stats()
     }
 
-    /// Counts the changes of tools of all servers: who waits for it to change hears of each new list.
+    /// Returns a counter of tool list changes on all servers; wait for it to learn of each new list.
     pub fn tools_changed(&self) -> watch::Receiver<u64> {
         self.context.tools()
     }
 
-    /// Counts the changes of servers' states: who waits for it to change hears of each.
+    /// Returns a counter of server state changes; wait for it to learn of each.
     pub fn states_changed(&self) -> watch::Receiver<u64> {
         self.context.states()
     }
 
-    /// What servers tell of their prompts and resources, and the lines of their logs that are wanted, from now on.
+    /// Subscribes to servers' events: changes of prompts and resources, and the log messages that somebody asked for.
     pub fn events(&self) -> broadcast::Receiver<LinkEvent> {
         self.context.events.subscribe()
     }
 
-    /// Whoever is shown tools, prompts or resources is shown others now.
+    /// Announces that lists of tools, prompts and resources may have changed.
     pub(crate) fn announce_changes(&self) {
         self.context.tools_changed();
         self.context.announce_list_changes();
     }
 
-    /// Somebody wants lines of servers' logs from this level on, or none any more; servers that are connected are told the
-    /// least grave level that anybody wants, and others when they are.
+    /// Asks for servers' log messages from this level on, or cancels that. Connected servers receive the lowest level
+    /// that anybody wants; others receive it when they connect.
     pub async fn want_logs(&self, who: u64, level: Option<LogLevel>) {
         self.context.want_level(who, level);
         let links: Vec<_> = {
@@ -386,17 +388,17 @@ impl Registry {
         futures_util::future::join_all(links.iter().map(|link| link.send_log_level())).await;
     }
 
-    /// How many changes of tools there were.
+    /// Returns the number of tool list changes so far.
     pub(crate) fn tools_count(&self) -> u64 {
         self.context.tools_count()
     }
 
-    /// The secrets that were filled in so far; nothing that is printed may show them.
+    /// Returns the secrets resolved so far, which no output may show.
     pub fn secrets(&self) -> Secrets {
         self.context.secrets().clone()
     }
 
-    /// Ends every connection in good manners, side by side.
+    /// Ends every connection in an orderly way, all at the same time.
     pub async fn close(&self) {
         let (links, others) = {
             let mut book = self.state();
@@ -408,7 +410,7 @@ impl Registry {
         futures_util::future::join_all(links.iter().chain(&others).map(|link| link.close())).await;
         self.context.wait_closed().await;
         if let Some(recorder) = self.recorder() {
-            // The disk is waited for on another thread, and not for ever.
+            // Waiting for the disk blocks, so it happens on another thread and with a limit.
             let _ = tokio::task::spawn_blocking(move || recorder.flush(FLUSH)).await;
         }
     }
@@ -420,13 +422,13 @@ impl Registry {
 
 impl Drop for Registry {
     fn drop(&mut self) {
-        // What ends a connection in good manners may keep it, and with it all that is kept here.
+        // A cleanup task may keep a connection, which keeps this context.
         self.context.abort_cleanup();
     }
 }
 
 impl RegistryState {
-    /// The connections of single gates and sessions to a server.
+    /// Returns the connections of single gates and sessions to a server.
     fn scoped_links_of(&self, id: &str) -> Vec<Arc<Link>> {
         let of_server = self.scoped_links.iter().filter(|((server, _), _)| server == id);
         of_server.filter_map(|(_, link)| link.upgrade()).filter(|link| !link.is_closed()).collect()
@@ -441,5 +443,5 @@ fn positions_by_id(links: &[Arc<Link>]) -> BTreeMap<String, usize> {
     links.iter().enumerate().map(|(place, link)| (link.id().to_owned(), place)).collect()
 }
 
-/// How long the last calls may take to be recorded.
+/// How long `close` waits for the last calls to be recorded.
 const FLUSH: std::time::Duration = std::time::Duration::from_secs(5);

@@ -1,6 +1,6 @@
 //! A session with one server, in either era of MCP, over any transport.
 //!
-//! JSON of servers passes through as text: what nobody here needs to read is never taken apart.
+//! JSON from servers passes through as text; only the parts that are needed here are parsed.
 
 mod caller;
 mod capabilities;
@@ -47,15 +47,15 @@ pub use subscriptions::ResourceSubscription;
 use subscriptions::SubscriptionCounts;
 use wire::{Wire, WireRequest};
 
-/// A session with one server. Dropping it ends it at once; `close` ends it in good manners.
+/// A session with one server. Dropping it cuts it off; `close` ends it in an orderly way.
 pub struct Session {
     wire: Wire,
     peer: Peer,
-    /// What every request of 2026-07-28 carries in `_meta`; empty in the era before.
+    /// The `_meta` of every request of 2026-07-28; empty in the initialize era.
     meta: RequestMeta,
-    /// The level of logs that the server was last told.
+    /// The log level that the server was last sent.
     sent_level: Mutex<Option<LogLevel>>,
-    /// Headers for everything that is sent over HTTP.
+    /// Headers for everything sent over HTTP.
     headers: Vec<(http::HeaderName, http::HeaderValue)>,
     tool_headers: ToolHeaders,
     list_cache: Arc<ListCache>,
@@ -65,38 +65,38 @@ pub struct Session {
     authorize: Option<Authorizer>,
 }
 
-/// What every request of 2026-07-28 carries in `_meta`.
+/// The `_meta` of every request of 2026-07-28.
 #[derive(Default)]
 struct RequestMeta {
-    /// All of it, as members without braces.
+    /// All members, without braces.
     whole: String,
-    /// The same without the capabilities, which may be a caller's own.
+    /// The members without the capabilities, which a caller may replace.
     identity: String,
 }
 
-/// What to ask of a server.
+/// A request to a server.
 #[derive(Clone)]
 pub struct SessionRequest<'a> {
     /// The MCP method.
     pub method: &'a str,
-    /// Its `params`, a JSON object.
+    /// The `params`, a JSON object.
     pub params: &'a str,
-    /// How long to wait.
+    /// The timeouts.
     pub timeouts: RequestTimeouts,
-    /// Who wants to know how far it has come.
+    /// Receives progress.
     pub progress: Option<OnProgress>,
 }
 
 impl Session {
-    /// Asks the server, and answers what it wants to know first.
+    /// Sends a request, and provides the input that the server asks for first.
     pub async fn request(&self, request: SessionRequest<'_>) -> Result<Reply, RequestError> {
         self.request_for(request, &Caller::default()).await
     }
 
-    /// The same on behalf of somebody else, who may want to be asked, or to ask again, itself.
+    /// Sends a request for a caller, who may answer the server's questions or provide input itself.
     pub async fn request_for(&self, request: SessionRequest<'_>, caller: &Caller) -> Result<Reply, RequestError> {
         if let Some(level) = caller.log_level {
-            // Apart, so that requests without it have no room for it.
+            // Boxed, so that requests without it do not pay for its size.
             Box::pin(self.raise_level(level)).await;
         }
         if self.peer.era == Era::Modern && is_work(request.method) {
@@ -106,7 +106,7 @@ impl Session {
         }
     }
 
-    /// Tells a server of the initialize era that logs which lines are wanted, unless it knows.
+    /// Sends the wanted log level to a server of the initialize era, if it supports logging and the level is new.
     pub async fn set_level(&self, level: LogLevel) {
         if self.peer.era == Era::Modern || !self.peer.features.logging {
             return;
@@ -121,11 +121,11 @@ impl Session {
         let timeouts = RequestTimeouts::of(self.list_timeout);
         let request = SessionRequest { method: "logging/setLevel", params: &params, timeouts, progress: None };
         if let Err(failed) = self.exchange(&request, &params, &Caller::default()).await {
-            debug!("the server keeps its own level of logs: {failed}");
+            debug!("cannot set the server's log level: {failed}");
         }
     }
 
-    /// The same where the server was told a graver level, or none.
+    /// Lowers the log level of the server to this one if it was sent a higher level or none.
     async fn raise_level(&self, level: LogLevel) {
         let told = *self.sent_level.lock().unwrap_or_else(PoisonError::into_inner);
         if told.is_none_or(|told| level < told) {
@@ -142,7 +142,7 @@ impl Session {
         self.wire.notify(method, params, headers).await
     }
 
-    /// Tells a server of the initialize era, without waiting for it, that the folders it may look at are others now.
+    /// Tells a server of the initialize era, without waiting, that the roots have changed.
     pub fn tell_roots_changed(self: &Arc<Self>) {
         if self.peer.era == Era::Modern {
             return;
@@ -151,12 +151,12 @@ impl Session {
         self.wire.spawn(async move {
             let Some(session) = session.upgrade() else { return };
             if let Err(failed) = session.notify("notifications/roots/list_changed", None).await {
-                debug!("the server does not hear of other roots: {failed}");
+                debug!("cannot notify the server of changed roots: {failed}");
             }
         });
     }
 
-    /// Whether the server is there: `ping` where the era has it, else `server/discover`.
+    /// Checks whether the server answers: by `ping` in the initialize era, else by `server/discover`.
     pub async fn probe(&self, limit: Duration) -> Result<(), RequestError> {
         let method = match self.peer.era {
             Era::Legacy => "ping",
@@ -166,36 +166,36 @@ impl Session {
         self.exchange(&request, request.params, &Caller::default()).await.map(drop)
     }
 
-    /// How many messages the server has sent.
+    /// Returns how many messages the server has sent.
     pub fn messages(&self) -> u64 {
         self.wire.messages()
     }
 
-    /// Until when the server may be silent: it may be at work on the first that it was asked and has not answered. Without
-    /// such, or when its time is over, silence is a bad sign.
+    /// Returns until when the server may be silent, because it works on its oldest open request. `None` if there is no
+    /// open request or its time is over; silence is then a bad sign.
     pub fn busy_until(&self) -> Option<Instant> {
         self.wire.busy_until()
     }
 
-    /// Waits until the server has sent more messages than these, or a request is given up, and no longer than until then.
+    /// Waits until the server has sent more messages than these or a request ends, at most until the given time.
     pub async fn wait_for_change(&self, messages: u64, until: Instant) {
         self.wire.wait_for_change(messages, until).await;
     }
 
-    /// The session is about to be closed for this reason, which those hear who lose their answers by it.
+    /// Sets the reason why the session is about to be closed, with which its pending requests fail.
     pub fn abandon(&self, why: String) {
         self.wire.abandon(why);
     }
 
-    /// Hears the server's news for as long as it tells them and the future lives. Servers of the era before 2026-07-28
-    /// tell them unasked, so there this returns at once.
+    /// Receives the server's events until it stops sending them or the future is dropped. Servers of the initialize era
+    /// send events without a subscription, so this returns at once.
     pub async fn listen(&self) -> Result<(), RequestError> {
         let ServerFeatures { list_changed, subscribe, .. } = self.peer.features;
         match (self.peer.era, list_changed, subscribe) {
             (Era::Legacy, ..) | (Era::Modern, false, false) => Ok(()),
             (Era::Modern, true, false) => self.listen_to_lists().await,
             (Era::Modern, false, true) => self.listen_to_watched().await,
-            // What is watched changes, and the lists must not be missed meanwhile: so there are two streams.
+            // The watched resources change, and list changes must not be missed meanwhile, so there are two streams.
             (Era::Modern, true, true) => tokio::try_join!(self.listen_to_lists(), self.listen_to_watched()).map(drop),
         }
     }
@@ -208,42 +208,42 @@ impl Session {
         self.exchange(&request, params, &Caller::default()).await.map(drop)
     }
 
-    /// Who the server is and what it offers.
+    /// Returns the server's identity and features.
     pub fn peer(&self) -> &Peer {
         &self.peer
     }
 
-    /// What the server lets know unasked, from now on.
+    /// Subscribes to the server's events from now on.
     pub fn events(&self) -> broadcast::Receiver<ServerEvent> {
         self.wire.events()
     }
 
-    /// Why the session is over, once it is.
+    /// Returns why the session is over, once it is.
     pub fn close_reason(&self) -> Option<RequestError> {
         self.wire.close_reason()
     }
 
-    /// Whether we are ending the session ourselves, or have done so: then it is no news that requests fail.
+    /// Reports whether this side is closing the session, so that failing requests are expected.
     pub fn is_closing(&self) -> bool {
         self.wire.is_closing()
     }
 
-    /// The process id of the server, where it is a process of ours.
+    /// Returns the server's process id, if it is a local process.
     pub fn pid(&self) -> Option<u32> {
         self.wire.pid()
     }
 
-    /// The last lines that the server wrote to its standard error.
+    /// Returns the last lines of the server's standard error.
     pub fn stderr_tail(&self) -> String {
         self.wire.stderr_tail()
     }
 
-    /// Ends the session in good manners.
+    /// Ends the session in an orderly way.
     pub async fn close(&self) {
         self.wire.close().await;
     }
 
-    /// One request and its answer, whatever the answer says.
+    /// Sends one request and returns its response, whatever it says.
     async fn exchange(
         &self,
         request: &SessionRequest<'_>,
@@ -268,11 +268,11 @@ impl Session {
             }
         };
         match self.wire.request(ask(headers.clone())).await {
-            // A kept connection may close at the moment when it is used again. What does no work may be asked again.
+            // A pooled connection may close just when it is used again; requests without side effects can be repeated.
             Err(RequestError { failure: Failure::Closed, .. }) if self.wire.is_web() && !is_work(request.method) => {
                 Box::pin(self.wire.request(ask(headers))).await
             }
-            // Nothing was done. Whether a tool is called again is for the component to say.
+            // Nothing was done yet. For tool calls, the component decides about a retry.
             Err(RequestError { failure: Failure::Http(refused), .. })
                 if refused.wants_authorization() && request.method != "tools/call" =>
             {
@@ -286,7 +286,7 @@ impl Session {
         }
     }
 
-    /// What a request of this caller carries in `_meta`.
+    /// Returns the `_meta` of a request for this caller.
     fn meta_for(&self, caller: &Caller) -> Cow<'_, str> {
         let Caller { capabilities, meta, log_level, .. } = caller;
         let plain = self.peer.era == Era::Legacy || (capabilities.is_none() && log_level.is_none());
@@ -321,20 +321,20 @@ impl Session {
     }
 }
 
-/// Whether a method does a server's own work: it may take long, so progress is asked for; it may want input; it is
-/// about one thing, which has a name.
+/// Reports whether a method runs the server's own code: it may take long, so progress is requested; it may need input;
+/// and its params name one thing.
 fn is_work(method: &str) -> bool {
     matches!(method, "tools/call" | "prompts/get" | "resources/read")
 }
 
-/// An empty JSON object.
+/// Returns an empty JSON object.
 fn empty_object() -> Box<RawValue> {
     RawValue::from_string("{}".to_owned()).expect("the text is JSON")
 }
 
-/// Room for what a caller can do and wants, beside what is always said.
+/// Space for a caller's capabilities and log level in `_meta`.
 const ROOM: usize = 128;
-/// What the members of `_meta` begin with that are the protocol's own.
+/// The prefix of the protocol's own members of `_meta`.
 const NAMESPACE: &str = "io.modelcontextprotocol";
-/// The member of `_meta` that says what a client can be asked.
+/// The member of `_meta` with the client's capabilities.
 pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";

@@ -1,8 +1,7 @@
-//! Stays awake for a moment where a message is about to come.
+//! Spins briefly while a message is expected soon, instead of parking the thread.
 //!
-//! To sleep and to be woken takes a process longer than a small call is worked on here. So who was quick the last time is
-//! awaited awake, since that one is likely to be quick again; whoever takes time, as people, models and most tools do, is
-//! awaited asleep.
+//! Parking and waking a thread takes longer than a small call. If the peer answered within 200 µs last time, it is
+//! likely to do so again, so the thread spins; for slower peers, such as people, models and most tools, it parks.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,20 +9,20 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// Knows whether a message is about to come.
+/// Decides whether to spin for the next message.
 pub struct SpinWait {
     timing: Mutex<PeerTiming>,
-    /// Something is awaited that is about to come.
+    /// Notified when spinning should start.
     spin_now: Notify,
 }
 
 impl SpinWait {
-    /// For who answers requests, and awaits the next one where none is open.
+    /// Creates one for a side that answers requests, and waits for the next one when none is open.
     pub fn for_requests() -> Self {
         SpinWait::new(0)
     }
 
-    /// For who makes requests, and awaits the answer where one is open.
+    /// Creates one for a side that sends requests, and waits for the answer while one is open.
     pub fn for_answers() -> Self {
         SpinWait::new(1)
     }
@@ -32,15 +31,15 @@ impl SpinWait {
         SpinWait { timing: Mutex::new(PeerTiming::new(awaits_at, Instant::now())), spin_now: Notify::new() }
     }
 
-    /// A request is made.
+    /// Notes that a request starts, until the returned guard is dropped.
     pub fn start_request(self: &Arc<Self>) -> OpenRequest {
         self.update(PeerTiming::request_started);
         OpenRequest(Arc::clone(self))
     }
 
-    /// Keeps the thread from going to sleep while something is about to come.
+    /// Keeps the thread awake while a message is expected soon.
     pub async fn run(&self) -> Infallible {
-        // Where there is one processor alone, others need it for that to come.
+        // On a single core, the peer needs it to produce the message.
         if std::thread::available_parallelism().map_or(1, usize::from) == 1 {
             std::future::pending::<()>().await;
         }
@@ -51,7 +50,7 @@ impl SpinWait {
         loop {
             self.spin_now.notified().await;
             while self.timing().should_spin(Instant::now()) {
-                // Whoever is to send the message may wait for this very processor.
+                // The peer may be waiting for this very core.
                 std::thread::yield_now();
                 tokio::task::yield_now().await;
             }
@@ -66,7 +65,7 @@ impl SpinWait {
         }
     }
 
-    /// How many requests have no answer yet.
+    /// Returns how many requests have no answer yet.
     #[cfg(test)]
     pub fn open(&self) -> usize {
         self.timing().open
@@ -77,7 +76,7 @@ impl SpinWait {
     }
 }
 
-/// A request that has no answer yet; dropped as soon as it has one, or gets none.
+/// A request without an answer yet; drop it as soon as it has one or fails.
 pub struct OpenRequest(Arc<SpinWait>);
 
 impl Drop for OpenRequest {
@@ -86,14 +85,15 @@ impl Drop for OpenRequest {
     }
 }
 
-/// How quick the other side was the last time.
+/// How quickly the peer reacted last time.
 struct PeerTiming {
-    /// The other side is awaited where so many requests are open.
+    /// The number of open requests at which it is the peer's turn.
     wait_at_open: usize,
     open: usize,
-    /// Since there was none, there was never more than one. Who has several things to do needs the processor for them.
+    /// Whether there was never more than one open request since there was none; with several, other work needs the
+    /// core.
     one_at_a_time: bool,
-    /// When the first of them was made; where there is none, when the last was answered.
+    /// When the first open request started; if none is open, when the last one ended.
     since: Instant,
     is_quick: bool,
 }
@@ -118,7 +118,7 @@ impl PeerTiming {
         self.open = self.open.saturating_sub(1);
     }
 
-    /// It is the turn of the other one now.
+    /// Notes that it is the other side's turn now.
     fn switch_side(&mut self, now: Instant) {
         if self.open == self.wait_at_open {
             self.is_quick = now - self.since < SOON;
@@ -131,7 +131,7 @@ impl PeerTiming {
     }
 }
 
-/// Who takes longer is not quick, and is not awaited awake any longer.
+/// A peer that takes longer is not quick, and spinning stops.
 const SOON: Duration = Duration::from_micros(200);
 
 #[cfg(test)]
@@ -145,7 +145,7 @@ mod tests {
     const ASKED: bool = true;
     const ANSWERED: bool = false;
 
-    /// Whether it stays awake after each of these, which come so many microseconds after one another.
+    /// Reports after each step, given in microseconds after the last one, whether it spins.
     fn awake(awaits_at: usize, steps: &[(u64, bool)]) -> Vec<bool> {
         let mut now = Instant::now();
         let mut pace = PeerTiming::new(awaits_at, now);
@@ -182,12 +182,12 @@ mod tests {
             [(1, ASKED), (90, ANSWERED), (20, ANSWERED), (20, ASKED), (1, ASKED), (90, ANSWERED), (20, ANSWERED)];
         let steps = [&alone[..], &crowd, &alone].concat();
         assert_eq!(awake(0, &steps), [&[false, true, false], &[false; 7][..], &[false, true, false]].concat());
-        // The first of several is alone until the next one comes.
+        // The first of several requests is alone until the next one starts.
         let first = [false, false, false, true, false, false, false];
         assert_eq!(awake(1, &steps), [&[false, false, true], &first[..], &[true, false, true]].concat());
     }
 
-    /// Whether whoever is polled wants to be polled again at once.
+    /// A waker that notes whether the polled future wants to be polled again at once.
     #[derive(Default)]
     struct Restless(AtomicBool);
 
@@ -211,7 +211,7 @@ mod tests {
         spin_wait.timing().is_quick = true;
         drop(asked);
         let moment = |since| spin_wait.timing().since = since;
-        // Whatever time the test takes, it is the time of a moment.
+        // However long the test takes, the message still counts as expected soon.
         moment(Instant::now() + Duration::from_secs(3600));
         assert!(is_restless() && is_restless(), "it stays awake");
         moment(Instant::now() - SOON);

@@ -1,4 +1,4 @@
-//! How messages reach a server and how its messages reach us: one trait, four kinds.
+//! Transports, which carry messages to and from a server: one trait, four kinds.
 
 #[cfg(feature = "oauth")]
 pub(crate) mod auth_server;
@@ -23,32 +23,32 @@ use crate::failure::RequestError;
 use crate::rpc::Message;
 use endpoint::Endpoint;
 
-/// The id of a request of ours; each connection counts its own.
+/// The id of one of our requests; each connection has its own count.
 pub type RequestId = u64;
 
 /// A future that a trait object can return.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// One connection to a server. Dropping it ends it at once; `close` ends it in good manners.
+/// One connection to a server. Dropping it cuts it off; `close` ends it in an orderly way.
 pub trait Transport: Send + Sync + 'static {
-    /// Hands one message to the server.
+    /// Sends one message to the server.
     ///
-    /// Dropping the future leaves the connection whole: a message is written wholly or not at all. Where each message
-    /// has an exchange of its own (Streamable HTTP), dropping it closes that exchange.
+    /// Dropping the future does not damage the connection: a message is written completely or not at all. If each
+    /// message has its own exchange (Streamable HTTP), dropping the future closes that exchange.
     fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, RequestError>>;
 
-    /// The handshake is over. A transport that has a stream for what servers send unasked opens it now.
+    /// Called after the handshake; a transport with a stream for server-initiated messages opens it now.
     fn established(&self, _stream: ServerStream) {}
 
-    /// Ends the connection in good manners, within a limit of its own; to call it twice is to call it once.
+    /// Ends the connection in an orderly way, within its own limit; calling it twice has no further effect.
     fn close(&self) -> BoxFuture<'_, ()>;
 
-    /// The process id of the server, where it is a process of ours.
+    /// Returns the server's process id, if it is a local process.
     fn pid(&self) -> Option<u32> {
         None
     }
 
-    /// The last lines that the server wrote to its standard error, where it has one.
+    /// Returns the last lines of the server's standard error, if it has one.
     fn stderr_tail(&self) -> String {
         String::new()
     }
@@ -59,25 +59,25 @@ pub trait Transport: Send + Sync + 'static {
 pub struct Outgoing {
     /// The JSON text, on one line.
     pub text: String,
-    /// The request that this is; `None` for notifications and for answers.
+    /// The id if this is a request; `None` for notifications and responses.
     pub request: Option<RequestId>,
-    /// Headers that MCP wants beside it on Streamable HTTP; the other transports have no place for them.
+    /// Headers for Streamable HTTP; other transports ignore them.
     pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
-    /// It may reach the server twice without harm. A transport may send it again where a connection is lost, and must
-    /// not send anything else again.
+    /// Whether it may reach the server twice without harm. After a lost connection, a transport may repeat such a
+    /// message, and no other.
     pub repeatable: bool,
 }
 
-/// What became of a message that was handed over.
+/// The outcome of sending a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// It was written; what belongs to it comes by itself.
+    /// It was written; responses come separately.
     Written,
     /// Its exchange is over: all that belongs to it has been received.
     Exchanged,
 }
 
-/// Whether the server may send messages of its own on a stream of their own.
+/// Whether the server may send messages of its own on a separate stream.
 #[derive(Debug, Clone)]
 pub enum ServerStream {
     /// It may (the initialize era); these headers go with the request that opens the stream.
@@ -86,23 +86,22 @@ pub enum ServerStream {
     None,
 }
 
-/// Takes what a server sends; neither method blocks.
+/// Receives what a server sends; neither method blocks.
 pub trait Receive: Send + Sync + 'static {
-    /// Takes one message or batch; a JSON text becomes one with `into()`. `exchange` is the request in whose exchange it came,
-    /// if there is one.
+    /// Receives one message or one batch as JSON text; `exchange` is the request whose exchange it came in, if any.
     fn receive(&self, message: Message, exchange: Option<RequestId>);
 
-    /// The connection is over and nothing more will come. Called once, also after `close`.
+    /// Called once when the connection is over, also after `close`.
     fn closed(&self, why: RequestError);
 }
 
-/// Opens connections to one server in a way of the embedder's own.
+/// The embedder's own way to connect to a server.
 pub trait Connect: Send + Sync + 'static {
-    /// Opens a connection; what the server sends on it goes to the receiver.
+    /// Opens a connection whose incoming messages go to the receiver.
     fn connect(&self, receiver: Arc<dyn Receive>) -> BoxFuture<'_, Result<Arc<dyn Transport>, RequestError>>;
 }
 
-/// Opens a connection to where the endpoint says.
+/// Opens a connection to an endpoint.
 pub async fn open(endpoint: &Endpoint, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
     match endpoint {
         Endpoint::Stdio(program) => stdio::open(program, receiver).await,

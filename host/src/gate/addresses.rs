@@ -1,17 +1,17 @@
-//! Addresses that a server sends a person to: masks leave them alone, or the person would come to another place.
+//! URLs that a server sends a person to: masks must not change them.
 
 use crate::json::{JsonObject, MemberFinder};
 
-/// The questions of an answer, where it has any and one of them has an address.
+/// Returns the input requests of a result if one of them has a URL.
 pub(super) fn questions_with_urls(answer: &str) -> Option<JsonObject> {
-    // Nearly no answer has both.
+    // A cheap test first: almost no result has both.
     if !ASKED.is_in(answer) || !URL.is_in(answer) {
         return None;
     }
     JsonObject::read(JsonObject::read(answer)?.get(REQUESTS)?.get())
 }
 
-/// A masked answer with the addresses of these questions as they were.
+/// Restores the original URLs in a masked result.
 pub(super) fn restore_urls(masked: String, questions: &JsonObject) -> String {
     restored(&masked, questions).unwrap_or(masked)
 }
@@ -42,7 +42,7 @@ fn restored(masked: &str, questions: &JsonObject) -> Option<String> {
     changed.then(|| answer.to_text())
 }
 
-/// The members of a question that stay as they are: where a person goes, and how the server says that it is done.
+/// Members that masks leave alone: the URL, and the id that the server uses to report completion.
 pub(crate) const EXEMPT: [&str; 2] = ["url", "elicitationId"];
 const REQUESTS: &str = "inputRequests";
 static ASKED: MemberFinder = MemberFinder::new("\"inputRequests\"");

@@ -1,30 +1,30 @@
-//! What a person is told who is asked whether a call may be made.
+//! The text of an approval question.
 
 use crate::config::secrets::Secrets;
 use crate::logic::types::execution::Question;
 use crate::visible;
 
-/// A question in words. None of its parts has a line break or a character that cannot be seen, so that neither a caller nor a
-/// server can write lines into it that look like ours.
+/// An approval question as text. No part has line breaks or invisible characters, so neither a caller nor a server can
+/// insert lines that look like ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalText {
     /// The tool, in quotes.
     pub tool: String,
     /// The server, in quotes.
     pub server: String,
-    /// The rule that asks.
+    /// The rule that requires approval.
     pub rule: String,
-    /// How many bytes of arguments will be sent.
+    /// The size of the arguments in bytes.
     pub bytes: usize,
-    /// The arguments as they will be sent: whole, and unmasked but for credentials that the configuration brought in.
+    /// The arguments as they will be sent: whole, with only credentials of the configuration hidden.
     pub arguments: String,
 }
 
 impl ApprovalText {
-    /// Puts a question into words. The masks are for what servers answer; here they would hide what is going to run.
+    /// Formats a question; masks do not apply, because they would hide what is going to run.
     pub fn new(question: &Question, secrets: &Secrets) -> Self {
         let Question { tool, arguments, reason } = question;
-        // Only credentials: a path or a host of the configuration may be what the person decides on.
+        // Hide only credentials: the person may decide by a path or a host that the configuration contains.
         let credentials = secrets.credentials();
         let shown = |text: &str| visible::escape(&credentials.hide(text)).into_owned();
         ApprovalText {
@@ -36,8 +36,8 @@ impl ApprovalText {
         }
     }
 
-    /// The question in lines, of which the arguments are the last. They stand in a fence of Markdown, longer than any row of
-    /// backticks in them, so that a client that renders it shows them as they are.
+    /// Returns the question as lines, the arguments last. They are in a Markdown fence longer than any run of backticks
+    /// in them, so that a client that renders it shows them unchanged.
     pub fn in_lines(&self) -> String {
         let ApprovalText { tool, server, rule, bytes, arguments } = self;
         let longest = arguments.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
@@ -49,7 +49,7 @@ impl ApprovalText {
     }
 }
 
-/// How every question of ours begins, and no server's does.
+/// The beginning of every question of ours; servers' questions never start with it.
 pub const APPROVAL: &str = "toolgate asks for approval";
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! What a gate is asked with: its settings, what servers offer to it, and the instances that decide for it.
+//! Backends of gates: settings, offered tools, and component instances.
 //!
-//! Gates of equal views share all of it, unless they have servers of their own: then they share the instances alone.
+//! Gates with equal views share a backend. Gates with servers of their own share only the instances.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,41 +18,41 @@ use crate::logic::{Component, GateOffers, InstancePool, PoolSet};
 use crate::registry::ToolList;
 use crate::words::ErrorText;
 
-/// What gates are asked with that see the same of one configuration.
+/// The state that gates with the same view of one configuration share.
 pub(crate) struct GateBackend {
     pub(super) pool: Arc<InstancePool>,
     pub(super) gate_offers: Arc<GateOffers>,
-    /// The configuration that it was opened with.
+    /// The configuration it was opened with.
     pub(super) config_version: u64,
-    /// How many changes of tools it has taken in.
+    /// How many changes of tools it includes.
     pub(super) tools_seen: AtomicU64,
-    /// What servers listed; the component keeps only what it decides on.
+    /// The full lists of servers; the component keeps only what it needs to decide.
     tools_by_server: Mutex<BTreeMap<String, Arc<ToolList>>>,
 }
 
-/// The cores of a registry that are in use, so that gates find one that sees what they see.
+/// The backends of a registry that are in use, so that gates can share them.
 pub(crate) struct GateBackends {
     pool_set: Arc<PoolSet>,
     entries: Mutex<Vec<BackendEntry>>,
 }
 
-/// What gates of one view use.
+/// The shared parts of gates with one view.
 struct BackendEntry {
     config_version: u64,
-    /// Without its session.
+    /// The view without its session.
     view: GateView,
     pool: Weak<InstancePool>,
-    /// The one that gates without servers of their own share.
+    /// The backend of gates that have no servers of their own.
     backend: Weak<GateBackend>,
 }
 
 impl GateBackends {
-    /// Room for the cores of gates that this component decides for.
+    /// Creates an empty set of backends for this component.
     pub(crate) fn new(component: &Component) -> Self {
         GateBackends { pool_set: PoolSet::new(component), entries: Mutex::default() }
     }
 
-    /// The core of a gate with this view: that of others, where it may be shared and there is one.
+    /// Returns a backend for this view: an existing one if it may be shared, else a new one.
     pub(crate) fn open(
         &self,
         component: &Component,
@@ -106,17 +106,17 @@ fn open_pool(
 }
 
 impl GateBackend {
-    /// What a server listed.
+    /// Returns the tools of a server.
     pub(super) fn tools_of(&self, server: &str) -> Option<Arc<ToolList>> {
         self.tools_by_server().get(server).cloned()
     }
 
-    /// Whether it has taken in all changes of tools until this one.
+    /// Reports whether it includes all changes of tools up to this one.
     pub(super) fn has_seen(&self, count: u64) -> bool {
         self.tools_seen.load(Ordering::SeqCst) == count
     }
 
-    /// Forgets what a server offers.
+    /// Removes the tools of a server.
     pub(super) fn withdraw(&self, server: &str) -> LogicResult<()> {
         let mut offered = self.tools_by_server();
         if offered.contains_key(server) {
@@ -126,8 +126,8 @@ impl GateBackend {
         Ok(())
     }
 
-    /// Shows the component what a server offers, unless it knows that already. `is_current` says that the core is of the
-    /// configuration that holds now.
+    /// Passes the tools of a server to the component if they are new; `is_current` says whether this backend has the
+    /// current configuration.
     pub(super) fn offer(
         &self,
         server: &str,
@@ -148,7 +148,7 @@ impl GateBackend {
                     info!(server, "{}", failures::change(&tool, change));
                     changes.push(ServerToolChange { server: server.to_owned(), tool, change });
                 }
-                // A configuration that calls of before still use may know nothing of a server that was added since.
+                // An older configuration that calls still use may not know a server that was added later.
                 execution::OfferNote::UnknownServer(_) if !is_current => {}
                 other => warn!(server, "{}", failures::note(&other)),
             }

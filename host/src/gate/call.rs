@@ -1,4 +1,4 @@
-//! One call: the component says what to do, this does it and reports.
+//! Runs one call: the component decides each step, and this file carries it out.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -24,60 +24,60 @@ use crate::session::{Caller, Reply};
 use crate::telemetry::Span;
 use crate::transport::BoxFuture;
 
-/// Says yes or no to a call that a rule wants a person to see.
+/// Asks a person whether a call may be made.
 pub trait Approve: Send + Sync {
-    /// What the person says. They must be shown all of the question, as [`super::ApprovalText`] puts it, and what they say
-    /// counts for this call alone.
+    /// Shows a person the whole question, as [`super::ApprovalText`] formats it, and returns the answer, which applies
+    /// to this call alone.
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Consent>;
 }
 
-/// What came of asking a person.
+/// The outcome of an approval question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
-    /// The person said yes to this call.
+    /// The person approved this call.
     Yes,
-    /// The person said no.
+    /// The person declined.
     No,
-    /// There is nobody to ask.
+    /// Nobody can be asked.
     NoApprover,
-    /// The answer comes with another call: this one ends as [`GateError::Pending`], as if it had never been made.
+    /// The answer comes with a repeated call: this one ends as [`GateError::Pending`], as if it had not been made.
     Pending,
 }
 
-/// What one call may want beyond what is configured.
+/// Options of one call.
 #[derive(Clone, Default)]
 pub struct CallOptions {
-    /// How long to wait for an answer, in place of the server's setting.
+    /// How long to wait for a result, instead of the server's setting.
     pub timeout: Option<Duration>,
-    /// How long the call may take in all, with connecting, queueing and a second attempt.
+    /// How long the whole call may take, including connecting, queueing and a retry.
     pub deadline: Option<Duration>,
-    /// Who wants to know what happens to it on its way.
+    /// Receives events while the call runs.
     pub events: Option<OnEvent>,
-    /// What servers log while they work on it is not among the events.
+    /// Whether to leave servers' log messages out of the events.
     pub without_logs: bool,
-    /// Who says yes or no where a person must.
+    /// Asks a person where a rule requires approval.
     pub approve: Option<Arc<dyn Approve>>,
-    /// Who makes the call, for the record.
+    /// The principal of the call, for the record.
     pub principal: Option<Arc<str>>,
-    /// For whom the call is made: what servers are told of it (trace context, level of logs), and who answers them.
+    /// The caller: its trace context and log level go to servers, and it answers their questions.
     pub caller: Caller,
 }
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Debug)]
 pub struct CallOutcome {
-    /// The result, for the model.
+    /// The result for the model.
     pub result: ToolResult,
-    /// How long it took.
+    /// How long the call took.
     pub latency: Duration,
-    /// The last failure on the way, with what the result has no place for.
+    /// The last failure, with details that the result does not have.
     pub failure: Option<RequestError>,
-    /// The answer as the server wrote it, where it did not go through the component; its blocks are then only here.
+    /// The server's own result if it did not pass through the component; its content blocks are then only here.
     pub answer: Option<Reply>,
 }
 
 impl CallOutcome {
-    /// The content blocks of the answer, as JSON.
+    /// Returns the content blocks of the result, as JSON.
     pub fn content(&self) -> Vec<&str> {
         match &self.answer {
             Some(_) => self.parts().content.into_iter().map(RawValue::get).collect(),
@@ -85,7 +85,7 @@ impl CallOutcome {
         }
     }
 
-    /// The structured content of the answer, as JSON.
+    /// Returns the structured content of the result, as JSON.
     pub fn structured(&self) -> Option<&str> {
         match &self.answer {
             Some(_) => self.parts().structured_content.map(RawValue::get),
@@ -93,7 +93,7 @@ impl CallOutcome {
         }
     }
 
-    /// Every other member of the answer, `_meta` among them.
+    /// Returns all other members of the result, including `_meta`.
     pub fn more(&self) -> JsonObject {
         match &self.answer {
             Some(reply) => {
@@ -105,7 +105,7 @@ impl CallOutcome {
         }
     }
 
-    /// The result with all that the answer has, also where that did not go through the component.
+    /// Returns the complete result, including content that did not pass through the component.
     pub fn into_result(self) -> ToolResult {
         if self.answer.is_none() {
             return self.result;
@@ -122,13 +122,12 @@ impl CallOutcome {
 }
 
 impl Gate {
-    /// Calls a tool. A call that fails is a result too; an error says that the gate is closed, or that the component
-    /// is at fault.
+    /// Calls a tool. A failed call is a result too; an error means that the gate is closed or the component failed.
     ///
-    /// Dropping the future cancels the call, and tells the server so.
+    /// Dropping the future cancels the call, also at the server.
     pub async fn call(&self, call: ToolCall, options: &CallOptions) -> Result<CallOutcome, GateError> {
         let running = self.calls.enter(&call.id).ok_or(GateError::Closed)?;
-        // Not for every level: it would be a thirtieth of what a call through the gateway costs.
+        // At debug level only: the span costs a thirtieth of a call through the gateway.
         let span = tracing::debug_span!("call", call = call.id);
         let id = call.id.clone();
         let trace = Span::begin("tools/call", &options.caller);
@@ -149,13 +148,13 @@ impl Gate {
                         Directive::Request(request) if options.deadline.is_none() => {
                             Either::Left(runner.request(request))
                         }
-                        // Apart, so that most calls have no room for it.
+                        // Boxed, so that most calls do not pay for its size.
                         directive => Either::Right(Box::pin(runner.run(directive))),
                     });
                     let mut is_ready = false;
                     let work = poll_fn(|context| {
                         let event = work.as_mut().poll(context);
-                        // What is to be sent is on its way by now, and its answer is not there yet.
+                        // The request is on its way now, so the component can prepare while the server works.
                         if event.is_pending() && !std::mem::replace(&mut is_ready, true) {
                             begun.core.pool.prepare_result(&begun.ticket);
                         }
@@ -172,7 +171,7 @@ impl Gate {
                 }
                 let _decided = runner.trace.step("toolgate.next");
                 directive = self.next(begun, event)?;
-                // Only an answer that is there already may still be made shorter.
+                // Past the deadline, only a result that has already arrived may still be condensed.
                 if runner.is_overdue() && !matches!(directive, Directive::Done(_) | Directive::Condense(_)) {
                     directive = Directive::Done(begun.core.pool.ask_call(&begun.ticket, Supervisor::break_off)?);
                 }
@@ -192,14 +191,14 @@ impl Gate {
         Ok(called)
     }
 
-    /// Begins a call. Where its story is to be kept, somebody must take it when it is over.
+    /// Begins a call. If its history is kept, somebody must take it when the call is over.
     fn begin(&self, call: ToolCall, keep: bool) -> LogicResult<(ComponentCall, Directive)> {
         let backend = self.sync();
         let (ticket, directive) = backend.pool.begin(&backend.gate_offers, call, keep)?;
         Ok((ComponentCall { core: backend, ticket }, directive))
     }
 
-    /// What follows an event. A long answer takes the component a while to read.
+    /// Passes an event to the component; a long result takes it a while, so that uses the blocking runner.
     fn next(&self, call: &ComponentCall, event: Event) -> LogicResult<Directive> {
         let next = |event| call.next(event);
         match event {
@@ -212,7 +211,7 @@ impl Gate {
         }
     }
 
-    /// What a call would do, found out without doing it; servers that it needs are connected.
+    /// Finds out what a call would do without making it; the servers it needs are connected.
     pub async fn plan(&self, call: ToolCall) -> Result<Result<CallPlan, ToolResult>, GateError> {
         let id = call.id.clone();
         let (call, mut directive) = self.begin(call, false)?;
@@ -229,7 +228,7 @@ impl Gate {
     }
 }
 
-/// A call under way in an instance of the component.
+/// A running call in an instance of the component.
 struct ComponentCall {
     core: Arc<GateBackend>,
     ticket: CallTicket,
@@ -241,13 +240,13 @@ impl ComponentCall {
     }
 }
 
-/// Forgets a call when nobody waits for it any more, and has it looked at, however it ended.
+/// Removes a call from the component when it ends or is dropped, and passes it to the observers.
 struct CallGuard<'a> {
     call: ComponentCall,
     observed: Option<Box<ObservedCall>>,
-    /// Who hears of it should nobody wait for its end, and since when somebody does.
+    /// Receives `Abandoned` if the caller drops the call; with the start of the call.
     abandon_listener: Option<(&'a OnEvent, Instant)>,
-    /// It counts as never made: a question that waits is no end of a call.
+    /// Whether the call counts as never made, because a question is pending.
     is_discarded: bool,
 }
 
@@ -260,7 +259,7 @@ impl Drop for CallGuard<'_> {
         }
         let (ended, past) = self.call.core.pool.end(&self.call.ticket);
         if let Err(error) = ended {
-            debug!("a call could not be ended: {error}");
+            debug!("cannot end a call: {error}");
         }
         if let Some(watched) = self.observed.take().filter(|_| !self.is_discarded) {
             watched.end(past);

@@ -1,4 +1,4 @@
-//! A call that is over, as JSON for programs.
+//! A finished call as JSON for programs.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::json::JsonObject;
 use crate::logic::types::execution::Code;
 use crate::words::NamedCase;
 
-/// A call that is over, as `call --json` and the gateway's API show it.
+/// A finished call, as `call --json` and the gateway's API show it.
 #[derive(Serialize)]
 pub struct CallJson<'a> {
     call_id: &'a str,
@@ -21,7 +21,7 @@ pub struct CallJson<'a> {
     text: &'a str,
     content: Vec<Box<RawValue>>,
     structured: Option<Box<RawValue>>,
-    /// What else the server said, such as `_meta`.
+    /// Other members of the server's result, such as `_meta`.
     #[serde(skip_serializing_if = "JsonObject::is_empty")]
     more: JsonObject,
     is_error: bool,
@@ -29,7 +29,7 @@ pub struct CallJson<'a> {
     attempts: u32,
     truncated: bool,
     latency_ms: f64,
-    /// The error that the server answered with, whole.
+    /// The whole error from the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<CallJsonError<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ struct CallJsonError<'a> {
 }
 
 impl CallOutcome {
-    /// The JSON-RPC error that the call ended with.
+    /// Returns the JSON-RPC error that the call ended with.
     pub fn rpc_error(&self) -> Option<&RpcError> {
         match &self.failure.as_ref()?.failure {
             Failure::Rpc(error) if self.result.code == Code::RpcError => Some(error),
@@ -54,7 +54,7 @@ impl CallOutcome {
         }
     }
 
-    /// The call as JSON for programs; secrets are for the caller to take out.
+    /// Returns the call as JSON; the caller must redact secrets.
     pub fn as_json(&self) -> CallJson<'_> {
         let result = &self.result;
         let raw = |json: &str| RawValue::from_string(json.to_owned()).ok();
@@ -82,7 +82,7 @@ impl CallOutcome {
     }
 }
 
-/// A time in milliseconds, to the microsecond.
+/// Converts a time to milliseconds, rounded to microseconds.
 pub(crate) fn millis(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }

@@ -1,4 +1,4 @@
-//! What one call needs done: the directives of the component, carried out one by one.
+//! Carries out the component's directives for one call.
 
 mod server_logs;
 
@@ -24,45 +24,45 @@ use crate::session::{OnProgress, Progress, Reply, RequestTimeouts, Session};
 use crate::stats::{InFlightCall, StatsOutcome};
 use crate::telemetry::Span;
 
-/// A call on its way.
+/// A running call.
 pub(super) struct CallRunner<'a> {
     gate: &'a Gate,
     options: &'a CallOptions,
     /// The caller's id of the call.
     call: String,
     started: Instant,
-    /// The first request: connecting is not counted against the call.
+    /// The first request; connecting before it does not use up the call's time.
     first_request: Option<FirstRequest>,
     activity: ActivityClock,
-    /// How long a person has thought: that is not the server's time.
+    /// How long a person took to approve, which does not count as the server's time.
     approval_time: Duration,
-    /// The session that the last request went over.
+    /// The session of the last request.
     session: Option<Arc<Session>>,
-    /// The last request may have left, and nobody has answered it.
+    /// Whether the last request may have been sent and has no answer.
     sent: bool,
-    /// How many directives have come since the deadline of the caller passed.
+    /// How many directives came after the caller's deadline.
     late_directives: usize,
     failure: Option<RequestError>,
-    /// A person was asked, and answers with another call.
+    /// Whether a person was asked and will answer with a repeated call.
     pub(super) approval_pending: bool,
-    /// The server that was wanted last and could not be had.
+    /// The last server that could not be reached.
     unavailable_link: Option<Arc<Link>>,
-    /// An answer that the component has not seen, and its text.
+    /// A result that did not pass through the component, and its text.
     forwarded: Option<(Reply, String)>,
-    /// What an answer that the component has seen asks of a person at an address.
+    /// Input requests with URLs in a result that passed through the component.
     questions: Option<JsonObject>,
-    /// The call in the trace that it is part of.
+    /// The span of the call in its trace.
     pub(super) trace: Span,
 }
 
-/// When the first request was made, and of whom.
+/// The server and the time of the first request.
 struct FirstRequest {
     link: Arc<Link>,
     at: Instant,
     counted: InFlightCall,
 }
 
-/// When the server last gave a sign of life: the time of a call counts from there, over all attempts.
+/// The time of the server's last sign of life, from which a call's timeout counts, over all attempts.
 #[derive(Clone)]
 struct ActivityClock(Arc<Mutex<Instant>>);
 
@@ -81,7 +81,7 @@ impl ActivityClock {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A listener that notes the time and passes the news on.
+    /// Returns a progress listener that notes the time and passes the progress on.
     fn listener(&self, next: Option<OnEvent>) -> OnProgress {
         let clock = self.clone();
         Arc::new(move |progress: Progress| {
@@ -116,17 +116,17 @@ impl<'a> CallRunner<'a> {
         }
     }
 
-    /// When the call began.
+    /// Returns when the call began.
     pub(super) fn started(&self) -> Instant {
         self.started
     }
 
-    /// Whether the component has had every chance to end the call since the deadline of the caller passed.
+    /// Reports whether the component had enough chances to end the call after the caller's deadline.
     pub(super) fn is_overdue(&self) -> bool {
         self.late_directives >= MOST_LATE
     }
 
-    /// Carries out a directive, within what time the call has left.
+    /// Carries out a directive within the time that the call has left.
     pub(super) async fn run(&mut self, directive: Directive) -> Event {
         match self.options.deadline {
             None => self.carry_out(directive).await,
@@ -142,7 +142,7 @@ impl<'a> CallRunner<'a> {
         self.late_directives += usize::from(carried_out.is_err());
         match carried_out {
             Ok(event) => event,
-            // There is an answer; only nobody made it shorter.
+            // There is a result; it is just not condensed.
             Err(_) if answered => Event::Condensed(Condensed { kept: None, summary: None }),
             Err(_) if !self.sent && wanted.is_some_and(|server| self.is_restarting(&server)) => {
                 self.note_failure(RequestError::unsent(Failure::Restarting))
@@ -164,16 +164,16 @@ impl<'a> CallRunner<'a> {
             Directive::Ask(question) => self.ask(question).await,
             Directive::Condense(oversize) => self.condense(oversize).await,
             Directive::Reauthenticate(server) => self.reauthenticate(&server).await,
-            // There is nothing to do, and nobody asks for it.
+            // Never passed in: the loop returns at `Done`.
             Directive::Done(_) => Event::Cancelled,
         }
     }
 
-    /// What the call came to.
+    /// Builds the outcome of the call.
     pub(super) fn finish(self, result: ToolResult) -> CallOutcome {
         let latency = self.started.elapsed();
         self.trace.finished(&result);
-        // A call that never reached its server is one of its failures all the same.
+        // A call that never reached its server counts as one of its failures.
         let counted = self
             .first_request
             .map(|begun| begun.counted)
@@ -185,7 +185,7 @@ impl<'a> CallRunner<'a> {
         if let (Some(RequestError { failure: Failure::Rpc(error), .. }), Some(tool)) =
             (&mut called.failure, &called.result.tool)
         {
-            // The component masks what it is told; of an error that is not all.
+            // The component masks only the parts of an error that it receives.
             *error = self.gate.mask_error(&tool.server, error.clone());
         }
         if let Some((reply, text)) = self.forwarded {
@@ -198,7 +198,7 @@ impl<'a> CallRunner<'a> {
         called
     }
 
-    /// Makes a request of a server, however long that takes.
+    /// Sends a request to a server, without regard to the caller's deadline.
     pub(super) async fn request(&mut self, request: Request) -> Event {
         let Request { server, method, params, forward_up_to } = request;
         let link = match self.link(&server) {
@@ -232,7 +232,7 @@ impl<'a> CallRunner<'a> {
             None => answer.await,
         };
         self.emit(CallEvent::Answered);
-        // What was logged before the answer is told before it.
+        // Log messages that came before the result are emitted before it.
         while let Some(event) = logs.as_mut().and_then(|logs| logs.try_recv().ok()) {
             self.emit_log(link.id(), event);
         }
@@ -249,18 +249,18 @@ impl<'a> CallRunner<'a> {
         }
     }
 
-    /// Waits for the call's turn in the queues of its server and its tool, and holds none of them meanwhile.
+    /// Waits for the call's turn in the queues of its server and its tool, without holding a slot meanwhile.
     async fn enter_queues(&self, link: &Arc<Link>, params: &str) -> Result<Option<QueuePermit>, RequestError> {
         let tell = |queue: &Queue| self.emit(CallEvent::Queued { queue: queue.name().to_owned() });
         queueing::enter_queues(link, params, self.remaining_timeouts_for(link), tell).await
     }
 
-    /// Connects several servers side by side. As long as one of them can be used the call may go on.
+    /// Connects several servers at the same time; the call can go on if one of them can be used.
     async fn connect(&mut self, servers: &[String]) -> Event {
         let this = &*self;
         let connect = servers.iter().map(|server| async move {
             let connected = match this.gate.connect(&*this.link(server)?).await {
-                // It was configured anew while the call waited for it.
+                // The server was reconfigured while the call waited for it.
                 Err(Unavailable::Closed) => this.gate.connect(&*this.link(server)?).await,
                 connected => connected,
             };
@@ -270,7 +270,7 @@ impl<'a> CallRunner<'a> {
         let mut failures = outcomes.into_iter().filter_map(Result::err);
         match failures.next() {
             Some(failed) if failures.count() + 1 == servers.len() => {
-                // Which of several was meant, nobody knows.
+                // With several servers, nobody knows which one the call was for.
                 self.unavailable_link =
                     servers.first().filter(|_| servers.len() == 1).and_then(|server| self.gate.link(server));
                 self.note_failure(failed)
@@ -307,7 +307,7 @@ impl<'a> CallRunner<'a> {
         };
         match link.reauthenticate(self.failure.as_ref()).await {
             Ok(()) => {
-                // The time that a person took is not the server's.
+                // The time that a person took does not count as the server's.
                 self.activity.touch();
                 Event::Authenticated
             }
@@ -319,8 +319,8 @@ impl<'a> CallRunner<'a> {
         let WaitRange { min_ms, max_ms } = range;
         let wait = Duration::from_millis(fastrand::u64(min_ms..=max_ms.max(min_ms)));
         if wait > self.time_left() {
-            // The time of the call is up before anything could come of it, and that can be said now.
-            warn!(call = self.call, "the call would be over before its server may be asked again, in {wait:?}");
+            // The call's time ends before the retry, so it fails now.
+            warn!(call = self.call, "the call times out before the retry, which is due in {wait:?}");
             let failure = Failure::Timeout { method: "tools/call".to_owned(), after: self.activity.last().elapsed() };
             return self.note_failure(RequestError::unsent(failure));
         }
@@ -351,7 +351,7 @@ impl<'a> CallRunner<'a> {
         Event::Condensed(condenser.condense(&self.call, oversize).await)
     }
 
-    /// An answer in which nothing is left to decide does not take the way through the component.
+    /// Handles a result; one that needs no decision bypasses the component.
     fn handle_reply(&mut self, reply: Reply, forward_up_to: Option<u64>) -> Event {
         let plain = forward_up_to.and_then(|most| match self.gate.pass_through {
             true => forwarded::read_passed_through(reply.json(), most),
@@ -369,13 +369,13 @@ impl<'a> CallRunner<'a> {
         }
     }
 
-    /// The server that the call needs cannot be had.
+    /// Notes that the server of the call is unavailable.
     fn note_unavailable(&mut self, link: Arc<Link>, why: &Unavailable) -> Event {
         self.unavailable_link = Some(link);
         self.note_failure(why.to_failed())
     }
 
-    /// Keeps a failure, and tells the component.
+    /// Stores a failure, and returns it as an event for the component.
     fn note_failure(&mut self, failed: RequestError) -> Event {
         let event = failures::event(&failed);
         self.failure = Some(failed);
@@ -388,11 +388,11 @@ impl<'a> CallRunner<'a> {
         }
     }
 
-    /// What is left of the time that the call has, over all attempts.
+    /// Returns the time that the call has left, over all attempts.
     fn remaining_timeouts(&self) -> RequestTimeouts {
         match &self.first_request {
             Some(FirstRequest { link, .. }) => self.remaining_timeouts_for(link),
-            // A component that only waits has a limit, too.
+            // Before the first request, a component that only waits needs a limit too.
             None => RequestTimeouts::of(self.options.timeout.unwrap_or(IDLE).saturating_sub(self.started.elapsed())),
         }
     }
@@ -413,7 +413,7 @@ impl<'a> CallRunner<'a> {
         }
     }
 
-    /// How long the call may still wait, by all that limits it.
+    /// Returns how long the call may still wait, by all its limits.
     fn time_left(&self) -> Duration {
         let RequestTimeouts { idle, total } = self.remaining_timeouts();
         let deadline = self.options.deadline.map_or(Duration::MAX, |most| most.saturating_sub(self.started.elapsed()));
@@ -430,12 +430,13 @@ impl<'a> CallRunner<'a> {
     }
 }
 
-/// How many directives a call may still have when its time is over: a component may want to retry before it learns that.
+/// How many directives a call may have after its deadline; a component may ask for a retry before it learns of the
+/// timeout.
 const MOST_LATE: usize = 4;
-/// How long a call may wait before it has made a request, where its caller sets no limit.
+/// How long a call may wait before its first request if the caller sets no limit.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// The one server that is waited for while a directive is carried out.
+/// Returns the single server that a directive waits for.
 fn awaited_server(directive: &Directive) -> Option<&String> {
     match directive {
         Directive::Request(Request { server, .. }) | Directive::Reconnect(server) => Some(server),

@@ -1,5 +1,5 @@
-//! What tools say of themselves to a model, masked as their answers are: titles, descriptions, and the values that their
-//! schemas give as defaults and examples. All else stays as it is.
+//! Masks tool definitions like results: titles, descriptions, and the defaults and examples of schemas. Everything else
+//! stays as it is.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::decide::LogicResult;
 use crate::json::{self, JsonObject, to_raw};
 
 impl Gate {
-    /// Masks what is said of tools, each with its server; those of one server stand together.
+    /// Masks the descriptions of tools, each given with its server; tools of one server must be adjacent.
     pub fn mask_descriptions(&self, tools: &mut [(String, JsonObject)]) -> LogicResult<()> {
         for of_server in tools.chunk_by_mut(|(one, _), (other, _)| one == other) {
             let Some(server) = of_server.first().map(|(server, _)| server.clone()) else { continue };
@@ -24,7 +24,7 @@ impl Gate {
     }
 }
 
-/// Masks what is said of these tools, with what masks JSON.
+/// Masks the descriptions of these tools with the given function, which masks JSON.
 pub(crate) fn mask_tools<E>(
     tools: &mut [&mut JsonObject],
     mut mask: impl FnMut(&str) -> Result<String, E>,
@@ -36,8 +36,8 @@ pub(crate) fn mask_tools<E>(
             text
         });
     }
-    // One question for all of them. Each text has an object of its own: two strings side by side in a list would be read as a
-    // name and its value.
+    // One request for all texts. Each is in an object of its own, because two adjacent strings in a list would be read
+    // as a name and its value.
     let entries: Vec<Entry> = texts.iter().map(|text| Entry { text: text.into() }).collect();
     let masked = mask(to_raw(&entries).get())?;
     let masked = serde_json::from_str::<Vec<Entry>>(&masked).ok().filter(|masked| masked.len() == texts.len());
@@ -56,13 +56,13 @@ pub(crate) fn mask_tools<E>(
     Ok(())
 }
 
-/// One text of a tool, as the component is asked to mask it.
+/// One text of a tool, in the form that the component masks.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Entry<'a> {
     text: Cow<'a, str>,
 }
 
-/// Changes each such text in an object, however deep, in its order.
+/// Replaces the texts of an object at any depth, in order.
 fn walk(object: &mut JsonObject, change: &mut dyn FnMut(String) -> String) {
     let names: Vec<_> = object.iter().map(|(name, _)| name.to_owned()).collect();
     for name in names {
@@ -73,7 +73,7 @@ fn walk(object: &mut JsonObject, change: &mut dyn FnMut(String) -> String) {
     }
 }
 
-/// A value with its texts changed; none where there are none.
+/// Returns a value with its texts replaced; `None` if there are none.
 fn change_texts(name: &str, value: &RawValue, change: &mut dyn FnMut(String) -> String) -> Option<Box<RawValue>> {
     let text = value.get();
     let is_text = matches!(name, "title" | "description") && text.starts_with('"');
@@ -96,7 +96,7 @@ fn change_texts(name: &str, value: &RawValue, change: &mut dyn FnMut(String) -> 
     Some(to_raw(&object))
 }
 
-/// A value with all its strings changed; none where there are none.
+/// Returns a value with all its strings replaced; `None` if there are none.
 fn each(value: &RawValue, change: &mut dyn FnMut(String) -> String) -> Option<Box<RawValue>> {
     match value.get().as_bytes().first()? {
         b'"' => Some(to_raw(&change(json::string_value(value)?))),

@@ -1,4 +1,4 @@
-//! What is told of a call while it runs.
+//! Events of a running call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,69 +10,69 @@ use super::CallOptions;
 use crate::logic::types::execution::{Question, ToolResult};
 use crate::session::{ActiveCallers, Progress};
 
-/// Something that happened to a call on its way.
+/// An event of a running call.
 #[derive(Debug, Clone)]
 pub enum CallEvent {
-    /// How far it has come, by the server's own account.
+    /// Progress that the server reported.
     Progress(Progress),
-    /// A line of the server's log, written while the call ran.
+    /// A log message of the server, written during the call.
     Log {
-        /// How grave, in the server's words.
+        /// The log level, as the server wrote it.
         level: String,
-        /// Which part of the server.
+        /// The logger's name.
         logger: Option<String>,
-        /// What, as the server wrote it, masked.
+        /// The message as the server wrote it, masked.
         data: Box<RawValue>,
-        /// For whom the server worked when the line came; it may work on other calls too.
+        /// The callers that the server worked for at the time; it may work on other calls too.
         callers: ActiveCallers,
-        /// Tells this line from all others.
+        /// Distinguishes this message from all others.
         number: u64,
     },
-    /// It waits for its turn in this queue.
+    /// The call waits in a queue.
     Queued {
         /// The name of the queue.
         queue: String,
     },
-    /// Its request goes to this server.
+    /// The request goes to this server.
     Requesting {
         /// The id of the server.
         server: String,
-        /// Tells its connection from all others.
+        /// Distinguishes its connection from all others.
         connection: u64,
     },
-    /// Its request is over: what the server does from now on is not for it.
+    /// The request is over; what the server does from now on is not part of the call.
     Answered,
-    /// A person is asked.
+    /// A person is asked for approval.
     Asking(Question),
-    /// It is tried once more, after this pause.
+    /// The call is retried after a pause.
     Retrying {
-        /// How long the pause is.
+        /// The length of the pause.
         after: Duration,
     },
-    /// A new connection to this server is made for it.
+    /// A new connection to this server is opened for the call.
     Reconnecting {
         /// The id of the server.
         server: String,
     },
-    /// Nobody waits for its end any more, so it was cancelled.
+    /// The caller dropped the call, so it was cancelled.
     Abandoned {
-        /// What it came to.
+        /// The result of the cancelled call.
         result: Box<ToolResult>,
-        /// How long it took until then.
+        /// How long the call had run.
         latency: Duration,
     },
 }
 
-/// Takes what happens to a call; it must not block.
+/// Receives the events of a call; it must not block.
 pub type OnEvent = Arc<dyn Fn(CallEvent) + Send + Sync>;
 
 impl CallOptions {
-    /// The same options, and the events of the calls that are made with them as a stream, which ends with the options.
+    /// Adds a stream of the events of all calls that use these options.
     #[must_use]
     pub fn with_events(mut self) -> (Self, mpsc::UnboundedReceiver<CallEvent>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.events = Some(Arc::new(move |event| {
-            // Whoever listened may have heard enough.
+            // The receiver may have been dropped.
             let _ = sender.send(event);
         }));
         (self, receiver)

@@ -1,4 +1,4 @@
-//! What servers have beside their tools: the same permission, masks and limits hold for it as for what tools answer.
+//! Requests other than tool calls, such as resources and prompts, with the same permissions, masks and limits.
 
 use std::sync::Arc;
 
@@ -14,40 +14,41 @@ use crate::registry::Link;
 use crate::session::{Caller, OnProgress, Reply, RequestTimeouts, Session, SessionRequest};
 use crate::telemetry::Span;
 
-/// Why a server's resource or prompt cannot be given out.
+/// An error of a request for a resource or a prompt.
 pub(crate) enum FetchError {
-    /// The server did not answer, or refused.
+    /// The server failed or refused.
     Failed(crate::failure::RequestError),
-    /// The component gave no answer.
+    /// The component failed.
     Logic(LogicError),
 }
 
 impl Gate {
-    /// Whether the gate may have what this server has beside its tools: resources, prompts, completions, logs and news.
+    /// Reports whether the gate may use what this server has beyond tools: resources, prompts, completions, logs and
+    /// events.
     pub fn admits(&self, server: &str) -> bool {
         let backend = self.sync();
         backend.pool.ask_gate(&backend.gate_offers, 0, |logic, id| logic.admits(id, server)).unwrap_or_else(|error| {
-            warn!(server, "nobody can say whether it may be used: {error}");
+            warn!(server, "cannot check whether the server may be used: {error}");
             false
         })
     }
 
-    /// The servers whose resources, prompts and news the gate may have, in the order of the configuration.
+    /// Returns the servers whose resources, prompts and events the gate may use, in the order of the configuration.
     pub fn admitted_links(&self) -> Vec<Arc<Link>> {
         let mut links = self.links();
         links.retain(|link| self.admits(link.id()));
         links
     }
 
-    /// Whether what is told over this connection is for this gate.
+    /// Reports whether events of this connection are for this gate.
     pub(crate) fn receives_from(&self, link: &Arc<Link>) -> bool {
         let shared = self.registry.shared_link(link.id(), self.session.as_deref());
         let own = shared.or_else(|| self.scoped_links().get(link.id()).cloned());
         own.is_some_and(|own| Arc::ptr_eq(&own, link)) && self.admits(link.id())
     }
 
-    /// Asks a server for something beside its tools; what it says is masked, and cut where it is too long. Progress is told as
-    /// it comes, where it is wanted.
+    /// Sends a request other than a tool call; masks the result and cuts it if it is too long. Reports progress to the
+    /// listener, if there is one.
     pub(crate) async fn fetch(
         &self,
         link: &Link,
@@ -73,10 +74,10 @@ impl Gate {
         self.cut_texts(masked).map_err(FetchError::Logic)
     }
 
-    /// An error of a server, masked and no longer than a result may be; its code stays.
+    /// Masks an error of a server and limits its size; the code stays.
     pub(crate) fn mask_error(&self, server: &str, error: RpcError) -> RpcError {
         let RpcError { code, message, data } = self.masked_error(server, error);
-        // Half of it is no JSON, and nobody knows which part of it matters.
+        // JSON cannot be cut, and nobody knows which part matters.
         let data = data.filter(|data| !self.is_too_long(data.get()));
         let message = match self.is_too_long(&message) {
             true => self.cut(&message).unwrap_or_else(|_| "an error that is too long".to_owned()),
@@ -85,13 +86,13 @@ impl Gate {
         RpcError { code, message, data }
     }
 
-    /// Whether a text has more bytes than that of a result may have.
+    /// Reports whether a text is longer than a result may be.
     pub(crate) fn is_too_long(&self, text: &str) -> bool {
         let limit = self.max_result_bytes();
         limit != 0 && text.len() as u64 > limit
     }
 
-    /// A value as it is; of one that is longer than a result may be, the beginning as text.
+    /// Returns a value unchanged, or the beginning of it as text if it is longer than a result may be.
     pub(crate) fn cut_value(&self, value: Box<RawValue>) -> LogicResult<Box<RawValue>> {
         if !self.is_too_long(value.get()) {
             return Ok(value);
@@ -100,7 +101,7 @@ impl Gate {
         Ok(json::to_raw(&self.cut(text.as_deref().unwrap_or(value.get()))?))
     }
 
-    /// Cuts this member of an object that is longer than a result may be; says whether the rest is short enough.
+    /// Cuts a member of an object that is too long; returns whether the rest is short enough.
     pub(crate) fn cut_member(&self, object: &mut JsonObject, name: &str) -> LogicResult<bool> {
         if !self.is_too_long(&object.to_text()) {
             return Ok(true);
@@ -123,7 +124,7 @@ impl Gate {
         RpcError { message, data: error.data.and_then(masked), ..error }
     }
 
-    /// An answer, masked. The state of a server that wants input goes back to it as it came, and a person to its address.
+    /// Masks a result, except for the request state, which must go back to the server unchanged, and URLs for a person.
     fn mask_answer(&self, server: &str, reply: Reply) -> LogicResult<String> {
         let json = reply.into_json();
         if !settings::masks(&self.registry.config(), server) {
@@ -149,8 +150,8 @@ impl Gate {
         })
     }
 
-    /// An answer with its texts cut, so that they have together no more bytes than the text of a tool may have. Pictures and
-    /// the like are not counted, as they are not with tools.
+    /// Cuts the texts of a result, so that together they are no longer than the text of a tool's result may be. As with
+    /// tools, images and other binary content do not count.
     pub(crate) fn cut_texts(&self, json: String) -> LogicResult<String> {
         let limit = self.max_result_bytes();
         if limit == 0 || json.len() as u64 <= limit {
@@ -170,7 +171,7 @@ impl Gate {
         Ok(if cut { answer.to_text() } else { json })
     }
 
-    /// Cuts the text of an item, or of what it holds, to what is left; says whether it did.
+    /// Cuts the text of an item, or of the content in it, to what is left; returns whether it did.
     fn cut_item(&self, item: &mut JsonObject, left: &mut u64) -> LogicResult<bool> {
         for inner in ["content", "resource"] {
             if let Some(mut held) = item.get(inner).and_then(|held| JsonObject::read(held.get())) {
@@ -185,7 +186,7 @@ impl Gate {
             *left -= size;
             return Ok(false);
         }
-        // No limit at all is what zero would mean.
+        // Zero would mean no limit.
         let why = "result exceeded the size limit";
         let shorter = self.backend().pool.ask(text.len(), |logic| logic.truncate(&text, (*left).max(1), why))?;
         *left = 0;
@@ -193,7 +194,7 @@ impl Gate {
         Ok(true)
     }
 
-    /// The most bytes of text in a result; zero means no limit.
+    /// Returns the maximum size of a result's text in bytes; zero means no limit.
     pub(super) fn max_result_bytes(&self) -> u64 {
         self.view().max_result_bytes.unwrap_or_else(|| self.registry.config().settings.max_result_bytes)
     }

@@ -1,4 +1,4 @@
-//! A call that is over, for whoever looks at calls then.
+//! Finished calls, for observers such as the recorder.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -10,34 +10,34 @@ use super::call::{CallOptions, CallOutcome};
 use crate::logic::{CallHistory, directive_bytes, event_bytes};
 use crate::session::Reply;
 
-/// A call that is over. It may hold secrets, so it has no `Debug`.
+/// A finished call. It may contain secrets, so it has no `Debug`.
 #[derive(Clone)]
 pub struct FinishedCall {
-    /// Its story.
+    /// The call with its events and directives.
     pub history: CallHistory,
     /// When it began.
     pub at: SystemTime,
     /// How long it took.
     pub latency: Duration,
-    /// Who made it, where that is known.
+    /// The principal, if it is known.
     pub principal: Option<Arc<str>>,
-    /// The answer that went to the caller unread.
+    /// The result that bypassed the component.
     pub answer: Option<Reply>,
     /// The caller's own limit of the text.
     pub limit: Option<u64>,
 }
 
-/// Looks at calls when they are over.
+/// Observes calls when they are over.
 pub trait Observe: Send + Sync {
-    /// Whether the call that begins now is wanted.
+    /// Reports whether a call that begins now is wanted.
     fn wants(&self) -> bool;
 
-    /// Takes a call that is over, which others may look at too; it must not block.
+    /// Receives a finished call, which others may share; it must not block.
     fn take(&self, finished: Arc<FinishedCall>);
 }
 
 impl FinishedCall {
-    /// About how much memory it takes, beside what it shares with others.
+    /// Returns roughly how much memory it uses, without shared parts.
     pub fn bytes(&self) -> usize {
         let CallHistory { call, events, directives, .. } = &self.history;
         let answer = self.answer.as_ref().map_or(0, |answer| answer.json().len());
@@ -47,7 +47,7 @@ impl FinishedCall {
     }
 }
 
-/// A call under way that somebody wants to look at when it is over.
+/// A running call that an observer wants when it is over.
 pub(super) struct ObservedCall {
     observers: Vec<Arc<dyn Observe>>,
     at: SystemTime,
@@ -60,7 +60,7 @@ pub(super) struct ObservedCall {
 }
 
 impl ObservedCall {
-    /// Begins with the call; none where nobody wants it.
+    /// Starts to observe a call; `None` if nobody wants it.
     pub(super) fn begin(gate: &Gate, options: &CallOptions) -> Option<Box<Self>> {
         let observers = gate.registry().observers();
         if observers.is_empty() {
@@ -71,13 +71,13 @@ impl ObservedCall {
         Some(Box::new(ObservedCall { observers, at, started, latency: None, principal, answer: None, limit }))
     }
 
-    /// Takes what the component has not seen of it.
+    /// Stores the parts of the outcome that the component does not see.
     pub(super) fn finish(&mut self, called: &CallOutcome) {
         self.latency = Some(called.latency);
         self.answer.clone_from(&called.answer);
     }
 
-    /// The call is over, or nobody waits for it any more.
+    /// Passes the call to the observers, whether it finished or was dropped.
     pub(super) fn end(self, past: Option<CallHistory>) {
         let Some(history) = past else { return };
         let latency = self.latency.unwrap_or_else(|| self.started.elapsed());
@@ -89,5 +89,5 @@ impl ObservedCall {
     }
 }
 
-/// What a call takes whatever is told in it.
+/// The memory that every call uses, whatever its content.
 const SMALL: usize = 1024;

@@ -1,6 +1,6 @@
-//! Answers that do not go through the component: nothing in them is masked or cut, so nothing is left to decide.
+//! Results that bypass the component: nothing in them is masked or cut, so there is nothing to decide.
 //!
-//! Only what is plain text is read here. How anything else becomes text is for the component to say.
+//! Only plain text is read here. The component decides how other content becomes text.
 
 use std::borrow::Cow;
 
@@ -9,42 +9,43 @@ use serde_json::value::RawValue;
 
 use crate::json::{self, MemberFinder, scan};
 
-/// What an answer of plain text says.
+/// A result of plain text.
 pub struct PlainText {
-    /// The text of all blocks, each on lines of its own.
+    /// The text of all blocks, joined by line breaks.
     pub text: String,
-    /// The tool says that it failed.
+    /// Whether the tool reports a failure.
     pub is_error: bool,
 }
 
-/// The blocks of an answer, as they are written.
+/// The text blocks of a result, still JSON-encoded.
 struct TextBlocks<'a> {
     texts: Vec<&'a str>,
     is_error: bool,
 }
 
-/// Reads an answer; `None` if it is anything but text, or has more bytes of text than this.
+/// Reads a result, of which the longest string may be known already; `None` if it is not plain text or has more than
+/// `most` bytes of text.
 pub fn read_plain_text(answer: &str, most: u64) -> Option<PlainText> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
-    // What is much longer is not read for nothing, and structured content counts as it is written.
+    // Skip results that are clearly too long; structured content counts as it is written.
     if answer.len() > most && (answer.len() / 3 > most || STRUCTURED.is_in(answer)) {
         return None;
     }
     let TextBlocks { texts, is_error } = blocks(answer)?;
     let text = match texts.as_slice() {
-        // The usual case, and the one where a copy would be felt.
+        // The usual case, where an extra copy would cost time.
         [only] => json::decode_string(only)?,
         several => several.iter().map(|text| json::decode_string(text)).collect::<Option<Vec<_>>>()?.join("\n"),
     };
     (text.len() <= most).then_some(PlainText { text, is_error })
 }
 
-/// The blocks of an answer that has some, and all of them text.
+/// Returns the blocks of a result if it has some and all are text.
 fn blocks(answer: &str) -> Option<TextBlocks<'_>> {
     plain_blocks(answer).or_else(|| read_blocks(answer)).filter(|answer| !answer.texts.is_empty())
 }
 
-/// The blocks of an answer that is written as most are: each member once.
+/// Returns the text blocks of a result in the usual form, where each member occurs once.
 fn plain_blocks(answer: &str) -> Option<TextBlocks<'_>> {
     let (mut texts, mut content, mut is_error) = (Vec::new(), 0, None);
     scan::whole(answer, |scanner| {
@@ -77,7 +78,7 @@ fn plain_blocks(answer: &str) -> Option<TextBlocks<'_>> {
     (content == 1).then(|| TextBlocks { texts, is_error: is_error == Some("true") })
 }
 
-/// The same of any answer.
+/// Returns the text blocks of a result in any form.
 fn read_blocks(answer: &str) -> Option<TextBlocks<'_>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -99,8 +100,7 @@ fn read_blocks(answer: &str) -> Option<TextBlocks<'_>> {
     plain.then(|| TextBlocks { texts: content.iter().map(|block| block.text.get()).collect(), is_error })
 }
 
-/// What is to be known of an answer that is passed on as it is; `None` where it cannot be read, or has more bytes of text
-/// than this.
+/// Reads a result that is passed through unchanged; `None` if it cannot be read or has more than `most` bytes of text.
 pub fn read_passed_through(json: &str, most: u64) -> Option<PlainText> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -112,7 +112,7 @@ pub fn read_passed_through(json: &str, most: u64) -> Option<PlainText> {
         return None;
     }
     let text = String::new();
-    // Nearly no answer says that it failed, and to find out where it says so is to read all of it.
+    // Almost no result reports an error, and finding where it does means parsing all of it.
     if IS_ERROR.values(json).all(|value| value.starts_with("false")) {
         return json.starts_with('{').then_some(PlainText { text, is_error: false });
     }
@@ -120,10 +120,10 @@ pub fn read_passed_through(json: &str, most: u64) -> Option<PlainText> {
     Some(PlainText { text, is_error })
 }
 
-/// Whether the text of an answer has at most so many bytes; structured content counts as it is written.
+/// Reports whether the text of a result has at most `most` bytes; structured content counts as it is written.
 ///
-/// Nearly every answer is shorter than that as a whole. One that is a little longer is looked at more closely, since a
-/// second reading is much cheaper than the way through the component.
+/// Almost every result is shorter as a whole. One that is a little longer is examined more closely, because that is
+/// much cheaper than passing it through the component.
 fn fits(answer: &str, most: u64) -> bool {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     if answer.len() <= most {
@@ -136,7 +136,7 @@ fn fits(answer: &str, most: u64) -> bool {
     length <= most || (length / 2 <= most && text_len(answer).is_some_and(|length| length <= most))
 }
 
-/// How many bytes the members have that stand around most answers: what is at either end of an object is part of no text.
+/// Returns the size of the usual members at either end of a result, which are not part of any text.
 fn usual(answer: &str) -> usize {
     let front = USUAL.iter().find_map(|member| answer.strip_prefix('{')?.strip_prefix(member)?.strip_prefix(','));
     let mut rest = front.unwrap_or(answer).strip_suffix('}').unwrap_or(answer);
@@ -147,34 +147,34 @@ fn usual(answer: &str) -> usize {
     (answer.len() - rest.len()).saturating_sub(if front.is_some() { 2 } else { 1 })
 }
 
-/// How many escapes there are; each is written with more bytes than it stands for. Of two backslashes in a row, the second
-/// belongs to the first.
+/// Counts the escapes, each of which takes more bytes than its character. The second of two backslashes belongs to the
+/// first.
 fn escapes(json: &str) -> usize {
     memchr::memchr_iter(b'\\', json.as_bytes()).count() - TWO_BACKSLASHES.after(json).count()
 }
 
-/// The most bytes that the text of an answer can have; `None` where it is anything but text.
+/// Returns an upper bound of the size of a result's text; `None` if it is not plain text.
 fn text_len(answer: &str) -> Option<usize> {
     let texts = blocks(answer)?.texts;
-    // Each stands between quotes, and one is joined to the next by the end of a line.
+    // Each text has two quotes, and a line break joins it to the next.
     Some(texts.iter().map(|text| text.len().saturating_sub(1) - escapes(text)).sum::<usize>() - 1)
 }
 
-/// The parts of an answer that nobody has looked at yet.
+/// The parts of a result that nobody has read yet.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResultParts<'a> {
-    /// Its blocks, as the server wrote them.
+    /// The content blocks, as the server wrote them.
     #[serde(borrow)]
     pub content: Vec<&'a RawValue>,
-    /// Its structured content, as the server wrote it.
+    /// The structured content, as the server wrote it.
     #[serde(borrow)]
     pub structured_content: Option<&'a RawValue>,
 }
 
-/// What is around every text that is an answer, at the least.
+/// The shortest JSON around the text of a result.
 const LEAST_AROUND: &str = r#"{"content":[{"type":"text","text":""}]}"#;
-/// The members that most answers have.
+/// Members that most results have.
 const USUAL: [&str; 2] = [r#""isError":false"#, r#""resultType":"complete""#];
 static TWO_BACKSLASHES: MemberFinder = MemberFinder::new(r"\\");
 static IS_ERROR: MemberFinder = MemberFinder::new("\"isError\"");
@@ -203,7 +203,7 @@ mod tests {
         let backslashes = r"\\\".repeat(200);
         assert!(fits(&answer(&[&backslashes]), 600) && !fits(&answer(&[&backslashes]), 599));
         assert!(fits(&answer(&[]), 1000));
-        // What is no plain text counts whole, as does structured content.
+        // Content other than text counts whole, and so does structured content.
         let picture = serde_json::json!({"content": [{"type": "image", "data": long}]}).to_string();
         assert!(!fits(&picture, 1000));
         let structured = serde_json::json!({"content": [], "structuredContent": lines}).to_string();

@@ -1,4 +1,4 @@
-//! One text for the model: what servers want it to know, and which of them it cannot use.
+//! Instructions for the model: what servers want it to know, and which servers it cannot use.
 
 use serde::Deserialize;
 
@@ -11,7 +11,7 @@ use crate::registry::{Link, Unavailable};
 use crate::session::{ListKind, Listing, Session};
 
 impl Gate {
-    /// One text for the model, of all servers that the gate may use; they are connected for it.
+    /// Builds the instructions of all servers that the gate may use, and connects them for it.
     pub async fn instructions(&self) -> Result<String, GateError> {
         let links = self.links();
         let connected = links.iter().map(|link| async move { (link, self.connect(link).await) });
@@ -27,11 +27,11 @@ impl Gate {
         Ok(self.backend().pool.ask(0, |logic| logic.instructions(&notes, &failed))?)
     }
 
-    /// The same of what is known at this moment, with tools named in this style: of servers that are not connected, what the
-    /// configuration says. Those that have nothing to say are left out.
+    /// Builds the instructions from what is known now, with tools named in this style. For servers that are not
+    /// connected, it uses the configuration; servers without instructions are omitted.
     pub fn known_instructions(&self, style: &naming::NamingStyle) -> Result<String, GateError> {
         let links = self.links();
-        // Nearly no configuration has notes on tools.
+        // Almost no configuration has notes on tools.
         let noted = links.iter().any(|link| link.server().tools.iter().any(|rules| rules.note.is_some()));
         let tools = if noted { self.tools(style)? } else { Vec::new() };
         let mut notes = Vec::new();
@@ -50,7 +50,7 @@ impl Gate {
         Ok(self.backend().pool.ask(0, |logic| logic.instructions(&notes, &[]))?)
     }
 
-    /// What a server wants a model to know: by the configuration, else by its own account, where it is connected.
+    /// Returns the instructions of a server: those of the configuration, else its own if it is connected.
     pub(crate) fn instructions_of(&self, link: &Link) -> LogicResult<Option<String>> {
         let configured = link.server().instructions.clone();
         if configured.is_some() {
@@ -60,7 +60,7 @@ impl Gate {
         own.map(|text| self.mask_text(link.id(), &text)).transpose()
     }
 
-    /// The block of text that tells a model which servers it cannot use; empty where it can use all.
+    /// Builds the text that tells a model which servers it cannot use; empty if it can use all.
     pub fn unavailable(&self, failed: &[(String, Unavailable)]) -> Result<String, GateError> {
         let links = self.registry().links();
         let known = |server: &str| links.iter().find(|link| link.id() == server);
@@ -70,7 +70,7 @@ impl Gate {
 
     fn failed(&self, link: &Link, why: &Unavailable) -> FailedServer {
         let reason = self.registry().secrets().redact(&why.to_string()).into_owned();
-        // What steers a terminal steers a model no better.
+        // Control characters are of no use to a model.
         let reason = reason.replace(|c: char| c.is_control() && c != '\n', " ");
         FailedServer { server: link.id().to_owned(), reason }
     }
@@ -80,7 +80,7 @@ impl Gate {
             _ if !self.admits(link.id()) => Vec::new(),
             Ok(listing) => descriptions(&listing),
             Err(why) => {
-                tracing::warn!(server = link.id(), "its prompts cannot be listed: {why}");
+                tracing::warn!(server = link.id(), "cannot list its prompts: {why}");
                 Vec::new()
             }
         };
@@ -109,19 +109,19 @@ impl Gate {
     }
 }
 
-/// What the configuration says of a tool; its name is as good in any case, as it is where the component looks for it.
+/// Returns the rules for a tool; names match in any case, as in the component.
 fn rules_of<'a>(link: &'a Link, tool: &str) -> Option<&'a ToolRules> {
     let (rules, lower) = (&link.server().tools, tool.to_lowercase());
     let exact = rules.iter().find(|rules| rules.tool == tool);
     exact.or_else(|| rules.iter().find(|rules| rules.tool.trim().to_lowercase() == lower))
 }
 
-/// What the prompts of a list are for.
+/// Returns the descriptions of all prompts in a list.
 fn descriptions(prompts: &Listing) -> Vec<String> {
     prompts.items.iter().filter_map(|item| description(item.get())).collect()
 }
 
-/// What a prompt is for.
+/// Returns the description of a prompt.
 fn description(prompt: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Prompt {

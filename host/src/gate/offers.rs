@@ -1,4 +1,4 @@
-//! What servers offer to a gate, and how that is kept true.
+//! Tools that servers offer to a gate, and how they are kept up to date.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
@@ -12,29 +12,29 @@ use crate::failure::{Failure, RequestError};
 use crate::logic::types::{Phase, catalog, recovery};
 use crate::registry::{Lease, Link, ToolList, Unavailable};
 
-/// What became of an attempt to bring all offers up to date.
+/// The outcome of refreshing all tools.
 #[derive(Debug, Default)]
 pub struct RefreshOutcome {
     /// Servers that cannot be used, and why.
     pub failed: Vec<(String, Unavailable)>,
-    /// Tools that are not as in the last offer of their server; a first offer changes nothing.
+    /// Tools that changed since the last list of their server; a first list changes nothing.
     pub changes: Vec<ServerToolChange>,
 }
 
-/// A tool that is not as before.
+/// A changed tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerToolChange {
     /// The server of the tool.
     pub server: String,
-    /// Its name on its server.
+    /// The tool's name on its server.
     pub tool: String,
-    /// What is not as before.
+    /// The kind of change.
     pub change: catalog::Change,
 }
 
 impl Gate {
-    /// Connects all servers that the gate may use, side by side, and takes what they offer now. One that is being
-    /// restarted offers what it did before, and is not waited for; nor is one that has failed to start.
+    /// Connects all servers that the gate may use at the same time, and takes their current tools. A server that is
+    /// restarting keeps its tools; neither it nor one that failed to start is waited for.
     pub async fn refresh(&self) -> RefreshOutcome {
         let links = self.links();
         let offers = links.iter().map(|link| async move {
@@ -57,7 +57,7 @@ impl Gate {
         refreshed
     }
 
-    /// Takes what servers are known to offer, without asking any.
+    /// Takes the tools that are already known, without a request to any server.
     pub fn take_known(&self) {
         self.take_known_into(&self.backend());
     }
@@ -71,12 +71,12 @@ impl Gate {
                 None => Ok(()),
             };
             if let Err(error) = taken {
-                warn!(server = link.id(), "its tools cannot be taken: {error}");
+                warn!(server = link.id(), "cannot update its tools: {error}");
             }
         }
     }
 
-    /// Connects a server, takes what it offers, and keeps it for as long as the lease is held.
+    /// Connects a server, takes its tools, and returns the lease.
     pub async fn connect(&self, link: &Link) -> Result<Lease, Unavailable> {
         Ok(self.offer(link, link.lease().await?).await?.0)
     }
@@ -97,7 +97,7 @@ impl Gate {
         Ok((lease, self.offer_tools(link, &tools)?))
     }
 
-    /// Whether and how a list is asked for a second time: a site that is busy or lost the session may be well again.
+    /// Decides whether and how to list again: a site that was busy or lost the session may work by now.
     fn list_retry(&self, link: &Link, failed: &RequestError) -> Option<ListRetry> {
         let Failure::Http(error) = &failed.failure else { return None };
         let phase = if failed.sent { Phase::Sent } else { Phase::NotSent };
@@ -115,21 +115,20 @@ impl Gate {
     }
 
     fn offer_tools(&self, link: &Link, tools: &Arc<ToolList>) -> Result<Vec<ServerToolChange>, Unavailable> {
-        // A gate that was opened before a server was configured knows nothing of it.
+        // A gate opened before a server was configured does not know it.
         let backend =
             if self.backend().config_version == self.registry.config_version() { self.backend() } else { self.sync() };
         let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for retired in retired.iter().filter_map(Weak::upgrade) {
-            // A call that began before the configuration changed may wait for just this.
+            // A call that began before the configuration changed may wait for these tools.
             if let Err(error) = retired.offer(link.id(), tools, false) {
-                warn!(server = link.id(), "calls of an older configuration cannot take its tools: {error}");
+                warn!(server = link.id(), "cannot update its tools for calls of an older configuration: {error}");
             }
         }
         backend.offer(link.id(), tools, true).map_err(|error| Unavailable::Failed(failures::internal(&error)))
     }
 
-    /// Takes in what has changed since the gate was last used: what it may see, the configuration, and lists of tools. Says
-    /// what it is asked with now.
+    /// Applies all changes since the last use (view, configuration, tool lists) and returns the backend to use.
     pub(super) fn sync(&self) -> Arc<GateBackend> {
         let (backend, view) = {
             let current = self.current();
@@ -144,7 +143,7 @@ impl Gate {
             false => match self.reopen(views) {
                 Ok(backend) => backend,
                 Err(error) => {
-                    warn!("the gate stays as it was, since it cannot be opened anew: {error}");
+                    warn!("the gate keeps its previous settings, because reopening it failed: {error}");
                     return backend;
                 }
             },
@@ -154,10 +153,10 @@ impl Gate {
         backend
     }
 
-    /// Begins anew with the configuration of now and with the view of this number, or a later one. Calls under way end as
-    /// they began.
+    /// Opens a backend for the current configuration and for the view with this number or a later one. Running calls
+    /// keep theirs.
     fn reopen(&self, view_version: u64) -> Result<Arc<GateBackend>, GateError> {
-        // Those of servers that have not changed go on.
+        // Connections of unchanged servers stay.
         self.scoped_links().retain(|_, link| !link.is_retired());
         let backend = self.registry.open_backend(&self.view())?;
         let mut current = self.current();
@@ -170,11 +169,11 @@ impl Gate {
     }
 }
 
-/// How a list is asked for a second time.
+/// How to list a second time.
 struct ListRetry {
     pause: Duration,
     new_session: bool,
 }
 
-/// Before a second question, where the server does not say how long it wants to be left alone.
+/// The pause before listing again if the server names none.
 const PAUSE: Duration = Duration::from_millis(250);

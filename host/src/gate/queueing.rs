@@ -9,7 +9,7 @@ use crate::queue::{Queue, QueuePermit, enter_all};
 use crate::registry::Link;
 use crate::session::RequestTimeouts;
 
-/// Waits for the turn of a call with these params, and holds no slot meanwhile; `tell` hears which queues it waits in.
+/// Waits for a call's turn without holding a slot meanwhile; `tell` receives the queues it waits in.
 pub(crate) async fn enter_queues(
     link: &Arc<Link>,
     params: &str,
@@ -19,7 +19,7 @@ pub(crate) async fn enter_queues(
     if !link.has_queues() {
         return Ok(None);
     }
-    // Apart, so that calls without queues have no room for it.
+    // Boxed, so that calls without queues do not pay for its size.
     Box::pin(wait_in_queues(link, params, timeouts, tell)).await
 }
 

@@ -1,4 +1,4 @@
-//! The calls of a gate that are under way.
+//! The running calls of a gate.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxBuildHasher;
 use tokio::sync::Notify;
 
-/// The calls of a gate that are under way.
+/// The running calls of a gate.
 #[derive(Default)]
 pub(super) struct RunningCalls {
     table: Mutex<CallTable>,
-    /// Told when no more calls are taken and the last one has ended.
+    /// Notified when the last call has ended after closing.
     all_ended: Notify,
 }
 
@@ -22,7 +22,7 @@ struct CallTable {
     closed: bool,
 }
 
-/// A call that is under way, for as long as this lives.
+/// A running call, registered while this exists.
 pub(super) struct RunningCall<'a> {
     calls: &'a RunningCalls,
     number: u64,
@@ -30,7 +30,7 @@ pub(super) struct RunningCall<'a> {
 }
 
 impl RunningCalls {
-    /// Enters a call; none where no more are taken.
+    /// Registers a call; `None` after closing.
     pub(super) fn enter(&self, id: &str) -> Option<RunningCall<'_>> {
         let mut table = self.table();
         if table.closed {
@@ -43,7 +43,7 @@ impl RunningCalls {
         Some(RunningCall { calls: self, number, cancelled })
     }
 
-    /// Cancels the calls of this id; says whether there were any.
+    /// Cancels the calls with this id; returns whether there were any.
     pub(super) fn cancel(&self, id: &str) -> bool {
         let table = self.table();
         let mut meant = table.running.values().filter(|(running, _)| running == id).peekable();
@@ -57,10 +57,10 @@ impl RunningCalls {
         self.table().running.values().for_each(|(_, cancelled)| cancelled.notify_one());
     }
 
-    /// Takes no more calls, and waits until there are none.
+    /// Rejects new calls, and waits until there are none.
     pub(super) async fn close(&self) {
         let mut over = pin!(self.all_ended.notified());
-        // From here on nothing that is told is missed.
+        // Enabled first, so that no notification is missed.
         over.as_mut().enable();
         let left = {
             let mut table = self.table();
@@ -72,7 +72,7 @@ impl RunningCalls {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of running calls.
     pub(super) fn count(&self) -> usize {
         self.table().running.len()
     }

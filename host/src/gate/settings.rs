@@ -1,4 +1,4 @@
-//! The configuration in the words of the component.
+//! Converts the configuration to the component's settings.
 
 use crate::config::is_id;
 use crate::config::model::{
@@ -8,26 +8,27 @@ use crate::decide::{Decide, LogicResult};
 use crate::logic::types::{Annotations, execution, filtering, masking, naming, recovery};
 use crate::words::ErrorText;
 
-/// What one gate is to see of the configuration.
+/// One gate's view of the configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GateView {
-    /// The servers and tools that it may use; `None` means all, and an empty list none: all that it names are switched off.
+    /// The servers and tools it may use; `None` means all, and an empty list means none, because all named servers are
+    /// disabled.
     pub selection: Option<Vec<filtering::SelectedServer>>,
-    /// What the principal has been granted; `None` means that no principal is given.
+    /// The capabilities of the principal; `None` means that there is no principal.
     pub capabilities: Option<Vec<String>>,
-    /// What `{{.SESSION_ID}}` stands for in the configuration; servers that use it get a connection for this session.
+    /// The value of `{{.SESSION_ID}}` in the configuration; servers that use it get a connection for this session.
     pub session: Option<String>,
-    /// Answers are wanted as their servers wrote them, and not as text for a model.
+    /// Whether results are wanted as their servers wrote them, not as text for a model.
     pub pass_through: bool,
-    /// The most bytes of text in a result, in place of the configured limit; zero means no limit.
+    /// The maximum size of a result's text in bytes, instead of the configured limit; zero means no limit.
     pub max_result_bytes: Option<u64>,
 }
 
-/// The settings of a gate.
+/// Builds the settings of a gate.
 pub fn settings(logic: &mut impl Decide, config: &Config, view: &GateView) -> LogicResult<execution::Settings> {
     let mut settings = logic.default_settings(&[])?;
     let of_file = &config.settings;
-    // To the component a selection names a server at least, and a gate without servers has none to select from.
+    // The component rejects an empty selection, so a gate that may use no server gets no servers instead.
     let none = view.selection.as_ref().is_some_and(Vec::is_empty);
     let usable: Vec<_> = config.servers.iter().filter(|server| is_usable(server) && !none).collect();
     settings.policy = filtering::Policy {
@@ -66,7 +67,7 @@ pub fn settings(logic: &mut impl Decide, config: &Config, view: &GateView) -> Lo
     Ok(settings)
 }
 
-/// Finds what only the component can see to be wrong with single servers, so that the others can be used.
+/// Notes problems of single servers that only the component can find, so that the other servers can be used.
 pub fn find_problems(logic: &mut impl Decide, config: &mut Config) -> LogicResult<()> {
     for server in &mut config.servers {
         if server.problem.is_some() || server.masking == Masking::default() {
@@ -80,13 +81,13 @@ pub fn find_problems(logic: &mut impl Decide, config: &mut Config) -> LogicResul
     Ok(())
 }
 
-/// A server with a problem is known to the component, so that a call to it hears of the problem; one whose id is none
-/// cannot be called at all.
+/// Reports whether the component gets this server. It gets servers with a problem too, so that a call reports the
+/// problem, but not one with an invalid id, which cannot be called.
 fn is_usable(server: &ServerConfig) -> bool {
     server.enabled && is_id(&server.id)
 }
 
-/// A style of names in the words of the component.
+/// Converts a style of names.
 pub fn style(names: NamesStyle) -> naming::NamingStyle {
     match names {
         NamesStyle::Dot => naming::NamingStyle::Dot,
@@ -95,7 +96,7 @@ pub fn style(names: NamesStyle) -> naming::NamingStyle {
     }
 }
 
-/// The style of the names that the clients of a gateway are shown, in the words of the component.
+/// Converts the style of names that clients of a gateway see.
 pub fn shown_style(names: GatewayNames) -> naming::NamingStyle {
     let fitted = |target| naming::NamingStyle::Fitted(naming::Audience { target, prefix: String::new() });
     match names {
@@ -109,7 +110,7 @@ pub fn shown_style(names: GatewayNames) -> naming::NamingStyle {
     }
 }
 
-/// Whether anything is masked in what a server says.
+/// Reports whether anything is masked in results of a server.
 pub fn masks(config: &Config, server: &str) -> bool {
     let own = config.servers.iter().find(|known| known.id == server).map(|server| &server.masking);
     [Some(&config.settings.masking), own].into_iter().flatten().any(|masking| *masking != Masking::default())
@@ -150,8 +151,8 @@ fn to_masks(masking: &Masking) -> masking::Masks {
     }
 }
 
-/// What is said about one server, for whoever wants to know whether it fits: the rules for all, and for each token what it
-/// may use of the server, with its principal.
+/// Returns the policies about one server, to find rules that match nothing: the general rules, and those of each token
+/// with its principal.
 pub fn policies_about(config: &Config, server: &str) -> Vec<(Option<String>, filtering::Policy)> {
     let policy = |rules, view: GateView| filtering::Policy {
         servers: vec![rules],
@@ -168,11 +169,11 @@ pub fn policies_about(config: &Config, server: &str) -> Vec<(Option<String>, fil
     std::iter::once(all).chain(of_tokens.map(|(name, view)| (Some(name), policy(bare.clone(), view)))).collect()
 }
 
-/// The principal who comes over standard input and output, or where no token is asked for: the user who runs toolgate.
+/// The principal on standard input and output, or if no token is required: the user who runs toolgate.
 pub const LOCAL: &str = "local";
 
-/// What the tokens of a configuration let their principals use, in its order. The component knows no server that is
-/// switched off in the configuration.
+/// Returns the view of each token's principal, in the order of the configuration; without disabled servers, which the
+/// component does not know.
 pub fn views(config: &Config) -> Vec<(String, GateView)> {
     let usable = |id: &str| config.servers.iter().any(|server| server.id == id && server.enabled);
     let selected =

@@ -1,4 +1,4 @@
-//! What wasmtime generates from the WIT of world `logic`; nobody outside this module and `extension` sees it.
+//! Code that wasmtime generates from the WIT of world `logic`, used only by this module and `extension`.
 
 #![allow(missing_docs, reason = "the documentation is in the WIT, and the generator does not copy all of it")]
 

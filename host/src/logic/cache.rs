@@ -1,8 +1,8 @@
-//! Compiled components on disk, so that a start takes a millisecond and not a third of a second.
+//! A cache of compiled components on disk, with which a start takes a millisecond instead of a third of a second.
 //!
-//! A cached file is machine code that is run as it stands. Two things make that sound: nobody but its owner can have
-//! written it (the file and each folder down to it are checked each time, and no link is followed), and a seal at its end
-//! proves that it is whole. The seal is a quick sum against accidents only; against people stands the owner check.
+//! A cached file is machine code that runs as it is. Two things make that safe: only its owner can have written it (the
+//! file and all folders above it are checked each time, and no link is followed), and a checksum at its end proves that
+//! it is complete. The checksum only guards against accidents; the ownership check guards against attackers.
 
 use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
@@ -17,7 +17,7 @@ use wasmtime::component::Component;
 
 use crate::private_files;
 
-/// Takes the component from the folder, or compiles it and leaves it there. A cache that cannot be used is a warning.
+/// Loads the component from the cache, or compiles and stores it; a cache that cannot be used is only a warning.
 pub(crate) fn load<E>(
     folder: &Path,
     engine: &Engine,
@@ -31,12 +31,13 @@ pub(crate) fn load<E>(
     }
     let component = compile()?;
     let warning = found.and_then(|_| write(&path, &component)).err().map(|error| {
-        format!("compiled components cannot be kept in {}, so each start is slower: {error}", folder.display())
+        format!("cannot cache compiled components in {}, so each start is slower: {error}", folder.display())
     });
     Ok((component, warning))
 }
 
-/// One name for each component, engine configuration and version, since only these together fit a compiled file.
+/// Returns a name that depends on the component, the engine's configuration and the version, which a compiled file must
+/// match.
 fn key(engine: &Engine, digest: &str) -> String {
     struct Sha256Hasher(Sha256);
     impl Hasher for Sha256Hasher {
@@ -54,12 +55,12 @@ fn key(engine: &Engine, digest: &str) -> String {
     format!("{:x}", feed.0.finalize())
 }
 
-/// The component in this file; none where there is no file, or one that is not ours, not whole, or of another engine.
+/// Loads the component from this file; `None` if there is no file, or it is not ours, incomplete, or of another engine.
 fn read(path: &Path, engine: &Engine) -> io::Result<Option<Component>> {
     match path.parent().map(private_files::check_code_folder) {
         Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Some(Ok(())) => {}
-        // There is no such folder yet.
+        // The folder does not exist yet.
         _ => return Ok(None),
     }
     let Ok(file) = private_files::open(path) else { return Ok(None) };
@@ -68,14 +69,14 @@ fn read(path: &Path, engine: &Engine) -> io::Result<Option<Component>> {
     }
     #[allow(unsafe_code, reason = "the file is whole and ours: only this user could write it, and this module did")]
     let component = unsafe { Component::deserialize_file(engine, path) };
-    // What is in use stays, however long ago it was compiled. Where that cannot be noted, it is compiled once more some day.
+    // Marks the file as used, so that it is kept. If that fails, it may be compiled again some day.
     if component.is_ok() {
         let _ = File::options().write(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
     }
     Ok(component.ok())
 }
 
-/// Writes to a name of its own and renames, so that no reader ever sees a part.
+/// Writes to a temporary file and renames it, so that no reader ever sees a part.
 fn write(path: &Path, component: &Component) -> io::Result<()> {
     let Some(folder) = path.parent() else { return Ok(()) };
     private_files::ensure_code_folder(folder)?;
@@ -89,7 +90,7 @@ fn write(path: &Path, component: &Component) -> io::Result<()> {
         file.sync_all()
     });
     if let Err(error) = written.and_then(|()| fs::rename(&part, path)) {
-        // What cannot be removed now is swept away by a later start.
+        // If removing fails, a later start cleans up.
         let _ = fs::remove_file(&part);
         return Err(error);
     }
@@ -97,7 +98,8 @@ fn write(path: &Path, component: &Component) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps the files that were used last, and no parts that a stopped process left. What fails here is tried again by the next start.
+/// Removes all but the most recently used files, and old temporary files; errors are ignored, because the next start
+/// tries again.
 fn sweep(folder: &Path) {
     let mut kept: Vec<(SystemTime, PathBuf)> = Vec::new();
     for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
@@ -115,7 +117,7 @@ fn sweep(folder: &Path) {
     }
 }
 
-/// An extension that no other writer has: not another thread, nor an earlier process that was given the same id.
+/// Returns an extension that no other writer uses: no other thread, and no earlier process with the same id.
 fn part_extension() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -123,7 +125,7 @@ fn part_extension() -> String {
     format!("{}-{count}-{now}.{PART}", std::process::id())
 }
 
-/// Whether the last bytes of the file are the seal of all before.
+/// Reports whether the file ends with the checksum of its content.
 fn is_intact(file: File) -> io::Result<bool> {
     let Some(length) = file.metadata()?.len().checked_sub(SEAL_BYTES as u64) else { return Ok(false) };
     let mut seal = Checksum::default();
@@ -135,7 +137,7 @@ fn is_intact(file: File) -> io::Result<bool> {
             0 => break,
             count => filled += count,
         }
-        // Whole buffers, so that words are cut where the writer cut them.
+        // Whole buffers, so that words are split as the writer split them.
         if filled == buffer.len() {
             seal.update(&buffer);
             filled = 0;
@@ -147,7 +149,7 @@ fn is_intact(file: File) -> io::Result<bool> {
     Ok(seal.finish() == found)
 }
 
-/// The length and a sum over words, in four lanes for speed: SHA-256 would cost more than all the rest of a start.
+/// The length and a sum over words in four lanes for speed: SHA-256 would take longer than the rest of a start.
 #[derive(Default)]
 struct Checksum {
     length: u64,

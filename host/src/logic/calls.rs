@@ -1,4 +1,4 @@
-//! The typed calls of an instance: every function of world `logic`, under the name and with the types of the WIT.
+//! Typed calls of an instance: every function of world `logic`, with the names and types of the WIT.
 
 use super::bindings::exports::toolgate::logic::execution as generated;
 use super::error::LogicError;
@@ -20,16 +20,16 @@ pub struct MaskerHandle(ResourceHandle);
 #[derive(Debug, PartialEq, Eq)]
 pub struct GateHandle(ResourceHandle);
 
-/// A call under way in one instance.
+/// A running call in one instance.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ExecutionHandle(ResourceHandle);
 
-/// What lies ahead of a call.
+/// The component's answer to a new call.
 #[derive(Debug)]
 pub enum Outlook {
-    /// This, most likely; the instance keeps nothing of the call.
+    /// The likely course of the call; the instance keeps nothing of it.
     Foreseen(execution::Foreseen),
-    /// Something else: it has begun.
+    /// The call has begun, because its course cannot be predicted.
     Started(ExecutionHandle, execution::Directive),
 }
 
@@ -37,7 +37,7 @@ type LogicResult<T> = Result<T, LogicError>;
 
 /// `naming`
 impl Instance {
-    /// Turns the first `__` into `.` where the name has no dot.
+    /// Replaces the first `__` by `.` if the name has no dot.
     pub fn normalize(&mut self, name: &str) -> LogicResult<String> {
         self.call(|logic, store| logic.toolgate_logic_naming().call_normalize(store, name))
     }
@@ -59,7 +59,7 @@ impl Instance {
 
 /// `arguments`
 impl Instance {
-    /// Reads a model's text as the arguments of a tool.
+    /// Parses a model's text as the arguments of a tool.
     pub fn parse_arguments(
         &mut self,
         text: &str,
@@ -71,12 +71,12 @@ impl Instance {
 
 /// `filtering`
 impl Instance {
-    /// Keeps the names that the rules let through, in their order.
+    /// Returns the names that the rules allow, in their order.
     pub fn filter(&mut self, rules: &filtering::Rules, tools: &[String]) -> LogicResult<Vec<String>> {
         self.call(|logic, store| logic.toolgate_logic_filtering().call_filter(store, rules, tools))
     }
 
-    /// Decides on one tool, with what its server says of it.
+    /// Decides on one tool, given its annotations.
     pub fn decide(
         &mut self,
         policy: &filtering::Policy,
@@ -86,7 +86,7 @@ impl Instance {
         self.call(|logic, store| logic.toolgate_logic_filtering().call_decide(store, policy, tool, annotations))
     }
 
-    /// What a policy says about a server that fits none of its tools.
+    /// Returns the rules of a policy about a server that match none of its tools.
     pub fn find_unmatched(
         &mut self,
         policy: &filtering::Policy,
@@ -107,7 +107,7 @@ impl Instance {
         Ok(CatalogHandle(self.handle(resource)))
     }
 
-    /// Finds the one tool that the name means.
+    /// Finds the one tool that the name refers to.
     pub fn resolve(
         &mut self,
         catalog: &CatalogHandle,
@@ -117,7 +117,7 @@ impl Instance {
         self.call(|logic, store| logic.toolgate_logic_catalog().catalog().call_resolve(store, catalog, name))
     }
 
-    /// The tools of a catalog in the given style.
+    /// Returns the tools of a catalog in the given style.
     pub fn catalog_tools(
         &mut self,
         catalog: &CatalogHandle,
@@ -132,12 +132,12 @@ impl Instance {
         self.drop_handle(&catalog.0)
     }
 
-    /// How the second offer differs from the first.
+    /// Returns how the second list of tools differs from the first.
     pub fn changes(&mut self, before: &[Tool], after: &[Tool]) -> LogicResult<Vec<catalog::ToolChange>> {
         self.call(|logic, store| logic.toolgate_logic_catalog().call_changes(store, before, after))
     }
 
-    /// One text for the model: instructions of servers, notes on tools, and which servers failed.
+    /// Builds one text for the model: instructions of servers, notes on tools, and failed servers.
     pub fn instructions(
         &mut self,
         servers: &[catalog::ServerNotes],
@@ -149,22 +149,22 @@ impl Instance {
 
 /// `recovery` and `backoff`
 impl Instance {
-    /// Whether a failed operation may be tried again.
+    /// Decides whether a failed operation may be retried.
     pub fn classify(&mut self, failure: &Failure, context: recovery::Context) -> LogicResult<recovery::Decision> {
         self.call(|logic, store| logic.toolgate_logic_recovery().call_classify(store, failure, context))
     }
 
-    /// The delay before a restart, in milliseconds, after so many restarts.
+    /// Returns the delay before a restart in milliseconds, after this many restarts.
     pub fn restart_delay(&mut self, restarts: u32, schedule_ms: Option<&[u64]>) -> LogicResult<u64> {
         self.call(|logic, store| logic.toolgate_logic_backoff().call_restart_delay(store, restarts, schedule_ms))
     }
 
-    /// The delay with room for jitter.
+    /// Returns the delay as a range for jitter.
     pub fn spread(&mut self, delay_ms: u64) -> LogicResult<WaitRange> {
         self.call(|logic, store| logic.toolgate_logic_backoff().call_spread(store, delay_ms))
     }
 
-    /// The wait before the one retry of an operation.
+    /// Returns the wait before the one retry of an operation.
     pub fn retry_wait(&mut self, retry_after_ms: Option<u64>) -> LogicResult<WaitRange> {
         self.call(|logic, store| logic.toolgate_logic_backoff().call_retry_wait(store, retry_after_ms))
     }
@@ -172,17 +172,17 @@ impl Instance {
 
 /// `lifecycle`
 impl Instance {
-    /// The settings of the machine where nothing is said.
+    /// Returns the default policy of the lifecycle.
     pub fn default_policy(&mut self) -> LogicResult<lifecycle::Policy> {
         self.call(|logic, store| logic.toolgate_logic_lifecycle().call_default_policy(store))
     }
 
-    /// A server before its first event.
+    /// Returns the state of a server before its first event.
     pub fn initial(&mut self, enabled: bool) -> LogicResult<lifecycle::Server> {
         self.call(|logic, store| logic.toolgate_logic_lifecycle().call_initial(store, enabled))
     }
 
-    /// One step of the machine; `now_ms` is any clock that never goes back.
+    /// Performs one step of the lifecycle; `now_ms` is any clock that never goes back.
     pub fn step(
         &mut self,
         server: lifecycle::Server,
@@ -193,7 +193,7 @@ impl Instance {
         self.call(|logic, store| logic.toolgate_logic_lifecycle().call_step(store, server, event, policy, now_ms))
     }
 
-    /// Whether the server counts as ready.
+    /// Reports whether the server counts as ready.
     pub fn counts_as_ready(&mut self, server: lifecycle::Server) -> LogicResult<bool> {
         self.call(|logic, store| logic.toolgate_logic_lifecycle().call_counts_as_ready(store, server))
     }
@@ -201,17 +201,17 @@ impl Instance {
 
 /// `content`
 impl Instance {
-    /// Reads the `result` member of an answer to `tools/call`.
+    /// Reads the `result` member of a response to `tools/call`.
     pub fn extract(&mut self, result: &Json) -> LogicResult<Result<content::Extracted, content::Unreadable>> {
         self.call(|logic, store| logic.toolgate_logic_content().call_extract(store, result))
     }
 
-    /// Cuts at a line end and says so; zero means no limit.
+    /// Cuts a text at a line end and adds a note with the reason; zero means no limit.
     pub fn truncate(&mut self, text: &str, max_bytes: u64, why: &str) -> LogicResult<String> {
         self.call(|logic, store| logic.toolgate_logic_content().call_truncate(store, text, max_bytes, why))
     }
 
-    /// About how many tokens a text is.
+    /// Estimates the number of tokens of a text.
     pub fn estimate_tokens(&mut self, text: &str) -> LogicResult<u64> {
         self.call(|logic, store| logic.toolgate_logic_content().call_estimate_tokens(store, text))
     }
@@ -231,7 +231,7 @@ impl Instance {
         self.call(|logic, store| logic.toolgate_logic_masking().masker().call_mask(store, masker, text))
     }
 
-    /// Replaces what the masks find in a JSON text, which stays JSON.
+    /// Replaces what the masks find in a JSON text, and keeps it valid JSON.
     pub fn mask_json(&mut self, masker: &MaskerHandle, text: &Json) -> LogicResult<Json> {
         let masker = self.resource(&masker.0)?;
         self.call(|logic, store| logic.toolgate_logic_masking().masker().call_mask_json(store, masker, text))
@@ -242,12 +242,12 @@ impl Instance {
         self.drop_handle(&masker.0)
     }
 
-    /// The names of the built-in patterns.
+    /// Returns the names of the built-in patterns.
     pub fn pattern_names(&mut self) -> LogicResult<Vec<String>> {
         self.call(|logic, store| logic.toolgate_logic_masking().call_pattern_names(store))
     }
 
-    /// The names of the built-in groups.
+    /// Returns the names of the built-in groups.
     pub fn group_names(&mut self) -> LogicResult<Vec<String>> {
         self.call(|logic, store| logic.toolgate_logic_masking().call_group_names(store))
     }
@@ -255,7 +255,7 @@ impl Instance {
 
 /// `execution`
 impl Instance {
-    /// The settings of a gate where nothing is said, for these servers.
+    /// Returns the default settings of a gate for these servers.
     pub fn default_settings(&mut self, servers: &[String]) -> LogicResult<execution::Settings> {
         self.call(|logic, store| logic.toolgate_logic_execution().call_default_settings(store, servers))
     }
@@ -270,19 +270,19 @@ impl Instance {
         Ok(made.map(|resource| GateHandle(self.handle(resource))))
     }
 
-    /// Takes what `tools/list` of a server said; it replaces the server's last offer.
+    /// Sets the tools that a server lists, and replaces its earlier ones.
     pub fn offer(&mut self, gate: &GateHandle, server: &str, tools: &[Tool]) -> LogicResult<Vec<execution::OfferNote>> {
         let gate = self.resource(&gate.0)?;
         self.call(|logic, store| logic.toolgate_logic_execution().gate().call_offer(store, gate, server, tools))
     }
 
-    /// Forgets the server's offer.
+    /// Removes the tools of a server.
     pub fn withdraw(&mut self, gate: &GateHandle, server: &str) -> LogicResult<()> {
         let gate = self.resource(&gate.0)?;
         self.call(|logic, store| logic.toolgate_logic_execution().gate().call_withdraw(store, gate, server))
     }
 
-    /// The tools that a gate may use, in the given style.
+    /// Returns the tools that a gate may use, in the given style.
     pub fn gate_tools(
         &mut self,
         gate: &GateHandle,
@@ -292,13 +292,13 @@ impl Instance {
         self.call(|logic, store| logic.toolgate_logic_execution().gate().call_tools(store, gate, style))
     }
 
-    /// Whether a gate may have what a server has beside its tools.
+    /// Reports whether a gate may use what a server has beyond tools.
     pub fn gate_admits(&mut self, gate: &GateHandle, server: &str) -> LogicResult<bool> {
         let gate = self.resource(&gate.0)?;
         self.call(|logic, store| logic.toolgate_logic_execution().gate().call_admits(store, gate, server))
     }
 
-    /// Begins a call, and says what to do first.
+    /// Begins a call, and returns the first directive.
     pub fn begin(
         &mut self,
         gate: &GateHandle,
@@ -310,7 +310,7 @@ impl Instance {
         Ok((ExecutionHandle(self.handle(started.execution)), started.directive))
     }
 
-    /// Begins a call in the shortest way: where its answer may be forwarded unread, all is said at once.
+    /// Begins a call in the shortest way: if its result may be forwarded unread, returns its whole course at once.
     pub fn foresee(&mut self, gate: &GateHandle, call: &execution::ToolCall) -> LogicResult<Outlook> {
         let gate = self.resource(&gate.0)?;
         let outlook =
@@ -323,7 +323,7 @@ impl Instance {
         })
     }
 
-    /// Masks any JSON that a server wrote as its results are masked.
+    /// Masks JSON from a server like its results.
     pub fn gate_mask_json(&mut self, gate: &GateHandle, server: &str, text: &Json) -> LogicResult<Json> {
         let gate = self.resource(&gate.0)?;
         self.call(|logic, store| logic.toolgate_logic_execution().gate().call_mask_json(store, gate, server, text))
@@ -334,13 +334,13 @@ impl Instance {
         self.drop_handle(&gate.0)
     }
 
-    /// Takes what happened to a call and says what to do next.
+    /// Passes an event to a call, and returns the next directive.
     pub fn next(&mut self, execution: &ExecutionHandle, event: &execution::Event) -> LogicResult<execution::Directive> {
         let execution = self.resource(&execution.0)?;
         self.call(|logic, store| logic.toolgate_logic_execution().execution().call_next(store, execution, event))
     }
 
-    /// How a call was decided so far; after `done` the result has it.
+    /// Returns the trace of a call so far; after `done` it is in the result.
     pub fn trace(&mut self, execution: &ExecutionHandle) -> LogicResult<Trace> {
         let execution = self.resource(&execution.0)?;
         self.call(|logic, store| logic.toolgate_logic_execution().execution().call_trace(store, execution))

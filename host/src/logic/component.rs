@@ -1,4 +1,4 @@
-//! A loaded component: read, checked against world `logic`, compiled or taken from the cache, linked once.
+//! A loaded component: read, checked against world `logic`, compiled or taken from the cache, and linked once.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -17,7 +17,7 @@ use super::state::{MemoryBudget, StoreState};
 use super::{cache, contract, engine, wasi};
 use crate::ownership;
 
-/// The component that this crate was built with, as a file would hold it.
+/// The component that this crate was built with, as a file contains it.
 pub const EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/logic.wasm"));
 
 /// The SHA-256 of [`EMBEDDED`], in hexadecimal.
@@ -29,19 +29,19 @@ pub struct Component {
     pre: LogicPre<StoreState>,
     options: ComponentOptions,
     digest: String,
-    /// What it was made of, where that is not [`EMBEDDED`].
+    /// The bytes it was loaded from, if they are not [`EMBEDDED`].
     bytes: Option<Arc<[u8]>>,
     warning: Option<String>,
 }
 
 impl Component {
-    /// The component that this crate was built with.
+    /// Loads the component that this crate was built with.
     pub fn embedded(options: &ComponentOptions) -> Result<Self, LogicError> {
-        // The digest is known from the build, so the bytes are touched only where the cache does not have them.
+        // The digest is known from the build, so the bytes are read only if the cache does not have the component.
         Self::load(EMBEDDED, EMBEDDED_DIGEST.to_owned(), options)
     }
 
-    /// A component from a file that nobody else can change.
+    /// Loads a component from a file that nobody else can change.
     pub fn from_file(path: impl AsRef<Path>, options: &ComponentOptions) -> Result<Self, LogicError> {
         let path = path.as_ref();
         let mut bytes = Vec::new();
@@ -55,12 +55,12 @@ impl Component {
         })
     }
 
-    /// A component from memory.
+    /// Loads a component from memory.
     pub fn from_bytes(bytes: &[u8], options: &ComponentOptions) -> Result<Self, LogicError> {
         check_form(bytes)?;
         let mut component = Self::load(bytes, format!("{:x}", Sha256::digest(bytes)), options)?;
         component.bytes = (component.digest != EMBEDDED_DIGEST).then(|| bytes.into());
-        // The generated bindings check the types of functions when they are first looked up, in an instance.
+        // The generated bindings check the types of functions only when they are looked up in an instance.
         match component.instantiate() {
             Err(error @ LogicError::Trap { .. }) => {
                 let compiled = component.pre.instance_pre().component();
@@ -71,38 +71,38 @@ impl Component {
         }
     }
 
-    /// Makes an instance, in microseconds.
+    /// Creates an instance, in microseconds.
     pub fn instantiate(&self) -> Result<Instance, LogicError> {
         self.instantiate_with_budget(None)
     }
 
-    /// Makes an instance whose memory is counted together with that of others.
+    /// Creates an instance whose memory counts against a shared budget.
     pub(super) fn instantiate_with_budget(&self, budget: Option<Arc<MemoryBudget>>) -> Result<Instance, LogicError> {
         Instance::new(&self.pre, &self.options, budget)
     }
 
-    /// The SHA-256 of the component, in hexadecimal.
+    /// Returns the SHA-256 of the component, in hexadecimal.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// The component as a file would hold it.
+    /// Returns the component as a file contains it.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.as_deref().unwrap_or(EMBEDDED)
     }
 
-    /// The interfaces that it imports, by their full names.
+    /// Returns the full names of the interfaces that it imports.
     pub fn imports(&self) -> Vec<String> {
         let compiled = self.pre.instance_pre().component().component_type();
         compiled.imports(self.pre.engine()).map(|(name, _)| name.to_owned()).collect()
     }
 
-    /// The options that it was loaded with.
+    /// Returns the options that it was loaded with.
     pub fn options(&self) -> &ComponentOptions {
         &self.options
     }
 
-    /// Why the cache could not be used, if it could not; the component works all the same.
+    /// Returns why the cache could not be used, if it could not; the component works anyway.
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }
@@ -129,11 +129,11 @@ fn compile(
 ) -> Result<(Compiled, Option<String>), LogicError> {
     let compile = || {
         Compiled::from_binary(engine, bytes).map_err(|error| {
-            // It uses what this engine has switched off, so what it is must be seen without compiling it.
+            // It uses features that this engine has disabled, so its world must be recognised without compiling it.
             if bytes.windows(CLIENT.len()).any(|part| part == CLIENT) {
                 return BadComponent::OtherWorld.into();
             }
-            not_a_component(&format!("it is damaged, or uses what this version does not know: {error:#}"))
+            not_a_component(&format!("it is damaged, or uses features that this version does not support: {error:#}"))
         })
     };
     match cache {
@@ -142,7 +142,7 @@ fn compile(
     }
 }
 
-/// Links the imports and finds the exports, or lists all that does not fit.
+/// Links the imports and looks up the exports, or lists everything that does not match.
 fn link(engine: &Engine, compiled: &Compiled, cache: &Cache) -> Result<LogicPre<StoreState>, LogicError> {
     let mut linker = Linker::new(engine);
     let mismatch = |error: wasmtime::Error| LogicError::from(BadComponent::Mismatch(format!("{error:#}")));
@@ -155,21 +155,22 @@ fn link(engine: &Engine, compiled: &Compiled, cache: &Cache) -> Result<LogicPre<
     }
 }
 
-/// All that keeps a component from fitting, if there is anything that has a name.
+/// Returns an error with everything that does not match, if any of it has a name.
 fn unfit(
     engine: &Engine,
     compiled: &Compiled,
     cache: &Cache,
     forbidden: Vec<String>,
 ) -> Result<Option<LogicError>, LogicError> {
-    // The embedded component is the measure, so there is no second list to keep; a component that fits does not need it.
+    // The embedded component is the reference, so there is no second list to maintain; a matching component does not
+    // need it.
     let (measure, _) = compile(engine, EMBEDDED, EMBEDDED_DIGEST, cache)?;
     let (missing, mistyped) = contract::compare(engine, &measure, compiled);
     let fits = missing.is_empty() && mistyped.is_empty() && forbidden.is_empty();
     Ok((!fits).then(|| BadComponent::Unfit { missing, mistyped, forbidden }.into()))
 }
 
-/// Tells the usual mistakes apart before a compiler sees the bytes.
+/// Recognises the usual mistakes before a compiler sees the bytes.
 fn check_form(bytes: &[u8]) -> Result<(), LogicError> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(BadComponent::TooLarge { limit: MAX_BYTES }.into());
@@ -194,5 +195,5 @@ fn not_a_component(reason: &str) -> LogicError {
 }
 
 const MAX_BYTES: u64 = 64 << 20;
-/// How the names of interfaces begin that only a component of world `client` has.
+/// The prefix of interface names that only a component of world `client` has.
 const CLIENT: &[u8] = b"toolgate:client/";

@@ -1,10 +1,10 @@
-//! What a component lacks of world `logic`, measured by one that has it all.
+//! Compares a component with world `logic`, by a component that implements all of it.
 
 use wasmtime::Engine;
 use wasmtime::component::Component;
 use wasmtime::component::types::{ComponentFunc, ComponentItem, Type};
 
-/// The interfaces and functions that are missing, and the functions that have another type.
+/// Returns the missing interfaces and functions, and the functions with another type.
 pub(super) fn compare(engine: &Engine, measure: &Component, component: &Component) -> (Vec<String>, Vec<String>) {
     let (mut missing, mut mistyped) = (Vec::new(), Vec::new());
     let found = component.component_type();
@@ -27,7 +27,7 @@ pub(super) fn compare(engine: &Engine, measure: &Component, component: &Componen
     (missing, mistyped)
 }
 
-/// A function's type as text; types of two components have no other measure in common where they speak of resources.
+/// Returns a function's type as text, the only way to compare types with resources of two components.
 fn signature(function: &ComponentFunc) -> String {
     let parameters = function.params().map(|(name, ty)| format!("{name}: {}", text(&ty)));
     format!("({}) -> {}", list(parameters), list(function.results().map(|ty| text(&ty))))
@@ -50,7 +50,7 @@ fn text(ty: &Type) -> String {
         Type::Flags(inner) => format!("flags {{{}}}", list(inner.names().map(str::to_owned))),
         Type::Own(_) => "own".to_owned(),
         Type::Borrow(_) => "borrow".to_owned(),
-        // The rest are plain words like `U32`, and types that the world does not use.
+        // The rest are plain names like `U32`, and types that the world does not use.
         plain => format!("{plain:?}"),
     }
 }

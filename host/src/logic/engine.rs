@@ -1,4 +1,4 @@
-//! The engine that compiles and runs the component: no threads, no async, nothing that the component does not need.
+//! The engine that compiles and runs the component, without threads, async and other features that it does not need.
 
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
@@ -6,12 +6,12 @@ use super::error::LogicError;
 use super::options::{Allocation, ComponentOptions};
 use super::state::TABLE_ELEMENTS;
 
-/// Makes an engine for these options.
+/// Creates an engine for these options.
 pub(super) fn engine(options: &ComponentOptions) -> Result<Engine, LogicError> {
     let mut config = Config::new();
     config.cranelift_opt_level(OptLevel::Speed).parallel_compilation(true);
     config.consume_fuel(options.limits.fuel.is_some());
-    // A trap tells its reason by stderr; frames of a stripped component would say nothing, and cost space.
+    // A trap's reason is on stderr; backtraces of a stripped component would say nothing and take space.
     config.wasm_backtrace_max_frames(None).generate_address_map(false).native_unwind_info(false);
     config.concurrency_support(false);
     if let Allocation::Pooled { instances } = options.allocation {
@@ -29,5 +29,5 @@ fn pool(instances: u32, memory_bytes: usize) -> PoolingAllocationConfig {
     pool
 }
 
-/// A component is several core instances with a table each: the program, and the glue around its imports.
+/// A component is several core instances with a table each: the program, and the glue for its imports.
 const PARTS: u32 = 6;

@@ -1,33 +1,33 @@
-//! What can go wrong between the host and the component.
+//! Errors between the host and the component.
 
 use std::path::PathBuf;
 
-/// Why the component could not be loaded, or gave no answer.
+/// An error of loading or asking the component.
 #[derive(Debug, thiserror::Error)]
 pub enum LogicError {
     /// The file cannot be read.
     #[error("cannot read the component {}", path.display())]
     Unreadable {
-        /// The file that was asked for.
+        /// The requested file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The component is none of world `logic`.
+    /// The component does not implement world `logic`.
     #[error(transparent)]
     BadComponent(#[from] BadComponent),
-    /// The file is no component of world `logic`.
+    /// The file is not a component of world `logic`.
     #[error("cannot use {}", path.display())]
     BadFile {
-        /// The file that was asked for.
+        /// The requested file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: BadComponent,
     },
     /// The engine cannot be set up on this machine or with these options.
     #[error("cannot set up WebAssembly: {reason}; try other limits, or allocation on demand")]
     Engine {
-        /// What the engine said.
+        /// The engine's error.
         reason: String,
     },
     /// All instances of the pool are in use.
@@ -42,53 +42,53 @@ pub enum LogicError {
         /// The fuel that one call may use.
         limit: u64,
     },
-    /// The call wanted more memory than it may have.
+    /// The call needs more memory than it may use.
     #[error("the component needs more than {limit} bytes of memory; ask for less at once, or raise the memory limit")]
     Memory {
-        /// The most bytes that an instance may have.
+        /// The maximum memory of an instance in bytes.
         limit: usize,
     },
-    /// The component broke off: a fault in it, never in its input.
-    #[error("the component broke off: {reason}")]
+    /// The component crashed, which is a fault in it, never in its input.
+    #[error("the component crashed: {reason}")]
     Trap {
-        /// The message of the panic, or the name of the trap. It may quote the input.
+        /// The panic message, or the name of the trap. It may quote the input.
         reason: String,
     },
-    /// The component answered with what its contract does not allow: a fault in it, never in its input.
+    /// The component returned something that its contract does not allow, which is a fault in it, never in its input.
     #[error(
-        "the component broke its contract: {what}; use the built-in component, or mend the one that `--logic` names"
+        "the component broke its contract: {what}; use the built-in component, or fix the one that `--logic` names"
     )]
     Contract {
-        /// What is wrong with the answer.
+        /// What is wrong with the returned value.
         what: String,
     },
-    /// An earlier call broke off, and the instance cannot be used any more.
-    #[error("this instance of the component broke off earlier; make a new one")]
+    /// An earlier call crashed, so the instance cannot be used any more.
+    #[error("this instance of the component crashed earlier; create a new one")]
     Dead,
     /// The handle belongs to another instance.
     #[error("this handle belongs to another instance of the component; build it again in this one")]
     ForeignHandle,
 }
 
-/// Why a file is no component of world `logic`.
+/// The reason why a file is not a component of world `logic`.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadComponent {
     /// It is larger than any component should be.
     #[error("the component has more than {limit} bytes")]
     TooLarge {
-        /// The most bytes that are read.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// It is no component at all.
+    /// It is not a component.
     #[error("not a WebAssembly component: {0}")]
     NotAComponent(String),
-    /// It is a component of ours, of the world that calls tools by itself.
+    /// It is toolgate's other component, of the world that calls tools itself.
     #[error(
-        "this is a component of world toolgate:client/client; one of world toolgate:logic/logic is wanted, such as \
-         `toolgate component` writes"
+        "this is a component of world toolgate:client/client; one of world toolgate:logic/logic is needed, such as \
+         the one that `toolgate component` writes"
     )]
     OtherWorld,
-    /// It is a component, but not one that may and can decide here.
+    /// It is a component, but does not match the world.
     #[error("{}", describe(.missing, .mistyped, .forbidden))]
     Unfit {
         /// Interfaces and functions of world `logic` that it does not export.
@@ -98,8 +98,8 @@ pub enum BadComponent {
         /// Imports that a component must not have.
         forbidden: Vec<String>,
     },
-    /// Its imports or exports do not fit in a way that has no list.
-    #[error("the component does not fit world toolgate:logic/logic@0.1.0: {0}")]
+    /// Its imports or exports do not match in a way that cannot be listed.
+    #[error("the component does not match world toolgate:logic/logic@0.1.0: {0}")]
     Mismatch(String),
 }
 
@@ -107,12 +107,12 @@ fn describe(missing: &[String], mistyped: &[String], forbidden: &[String]) -> St
     let parts = [
         ("it does not export", missing),
         ("it exports with another type", mistyped),
-        ("it imports what no component may use here", forbidden),
+        ("it imports what is not allowed here", forbidden),
     ];
     let said: Vec<String> = parts
         .into_iter()
         .filter(|(_, names)| !names.is_empty())
         .map(|(what, names)| format!("{what}: {}", names.join(", ")))
         .collect();
-    format!("the component does not fit world toolgate:logic/logic@0.1.0: {}", said.join("; "))
+    format!("the component does not match world toolgate:logic/logic@0.1.0: {}", said.join("; "))
 }

@@ -1,4 +1,4 @@
-//! One running component: a store, an instance in it, and a bound on every call.
+//! One running component: a store, an instance in it, and limits for every call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::error::LogicError;
 use super::options::{Allocation, ComponentOptions, InstanceLimits};
 use super::state::{MemoryBudget, MemoryExceeded, StoreState};
 
-/// A component that is ready to decide; one thread at a time.
+/// A component that is ready to decide, for one thread at a time.
 pub struct Instance {
     logic: Logic,
     store: Store<StoreState>,
@@ -30,7 +30,8 @@ impl Instance {
         let limits = options.limits;
         let mut store = Store::new(pre.engine(), StoreState::new(limits.memory_bytes, budget));
         store.limiter(|state| state);
-        // What is copied out of the component is bounded like the memory that it comes from: lists count as they are here.
+        // Data copied out of the component is limited like the memory it comes from; lists count with their size in the
+        // host.
         store.set_hostcall_fuel(limits.memory_bytes / 2);
         let logic = refuel(&mut store, limits).and_then(|()| pre.instantiate(&mut store));
         let logic = logic.map_err(|error| match options.allocation {
@@ -42,17 +43,17 @@ impl Instance {
         Ok(Self { logic, store, limits, id: NEXT_ID.fetch_add(1, Ordering::Relaxed), dead: false })
     }
 
-    /// Whether a call broke off, so that this instance answers no more.
+    /// Reports whether a call crashed, so that this instance no longer answers.
     pub fn is_dead(&self) -> bool {
         self.dead
     }
 
-    /// How much linear memory the component has now; it never shrinks.
+    /// Returns the size of the component's linear memory, which never shrinks.
     pub fn memory_bytes(&self) -> usize {
         self.store.data().memory_used()
     }
 
-    /// Makes one bounded call; after any error the instance is dead, since its state may be half written.
+    /// Makes one limited call; after any error the instance is dead, because its state may be inconsistent.
     pub(super) fn call<R>(
         &mut self,
         call: impl FnOnce(&Logic, &mut Store<StoreState>) -> wasmtime::Result<R>,
@@ -67,17 +68,17 @@ impl Instance {
         })
     }
 
-    /// Wraps what the component handed out, so that no other instance takes it for its own.
+    /// Wraps a resource of the component, so that no other instance accepts it.
     pub(super) fn handle(&self, resource: ResourceAny) -> ResourceHandle {
         ResourceHandle { instance: self.id, resource }
     }
 
-    /// The resource behind a handle, if it is one of this instance.
+    /// Returns the resource of a handle, if it belongs to this instance.
     pub(super) fn resource(&self, handle: &ResourceHandle) -> Result<ResourceAny, LogicError> {
         if handle.instance == self.id { Ok(handle.resource) } else { Err(LogicError::ForeignHandle) }
     }
 
-    /// Frees what is behind a handle; a dead instance has nothing left to free.
+    /// Frees the resource of a handle; a dead instance has nothing left to free.
     pub(super) fn drop_handle(&mut self, handle: &ResourceHandle) -> Result<(), LogicError> {
         let resource = self.resource(handle)?;
         if self.dead {
@@ -93,7 +94,7 @@ impl fmt::Debug for Instance {
     }
 }
 
-/// A resource, and the instance that it lives in. Not `Copy`, so that it is freed once.
+/// A resource and its instance; not `Copy`, so that it is freed once.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ResourceHandle {
     instance: u64,

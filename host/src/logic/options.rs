@@ -1,25 +1,25 @@
-//! How a component is run: its limits, where its memory comes from, and where its compiled form is kept.
+//! How a component runs: its limits, its memory, and the cache of its compiled form.
 
 use std::env;
 use std::path::PathBuf;
 
-/// All that can be chosen when a component is loaded.
+/// The options for loading a component.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ComponentOptions {
-    /// What one call may use.
+    /// The limits of one call.
     pub limits: InstanceLimits,
-    /// Where instances live.
+    /// How instances get their memory.
     pub allocation: Allocation,
-    /// Where the compiled component is kept.
+    /// Where the compiled component is cached.
     pub cache: Cache,
 }
 
-/// What one call may use before it is stopped.
+/// The limits of an instance, at which a call is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstanceLimits {
-    /// The fuel of one call, about one unit an instruction; `None` counts nothing, which is faster.
+    /// The fuel of one call, about one unit per instruction; `None` means unlimited, which is faster.
     pub fuel: Option<u64>,
-    /// The most memory that an instance may have.
+    /// The maximum memory of an instance.
     pub memory_bytes: usize,
 }
 
@@ -29,31 +29,32 @@ impl Default for InstanceLimits {
     }
 }
 
-/// Where instances live.
+/// How instances get their memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Allocation {
-    /// Each one gets memory of its own: the quickest start, for a process with few instances.
+    /// Each instance allocates its own: the fastest start, for a process with few instances.
     #[default]
     OnDemand,
-    /// They share a pool that is reserved at the start: the quickest instances, for a server.
+    /// Instances share a pool that is reserved at the start: the fastest instances, for a server.
     Pooled {
-        /// The most instances at a time.
+        /// The maximum number of instances at a time.
         instances: u32,
     },
 }
 
-/// Where the compiled component is kept between two starts.
+/// Where the compiled component is cached between starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Cache {
     /// Nowhere; it is compiled at each start.
     #[default]
     None,
-    /// In this folder, which nobody but its owner may write to.
+    /// In this folder, which only its owner may write to.
     Dir(PathBuf),
 }
 
 impl Cache {
-    /// The user's own cache folder, if one is known: `TOOLGATE_CACHE_DIR`, or `toolgate` in the system's place for caches.
+    /// Returns the user's cache folder, if known: `TOOLGATE_CACHE_DIR`, or `toolgate` in the system's folder for
+    /// caches.
     pub fn user() -> Self {
         // A relative path would mean another folder in each working directory.
         let path = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

@@ -1,9 +1,9 @@
-//! Instances that gates of equal settings share: a few, made when they are needed, none of them larger than it must be.
+//! A pool of a few instances that gates with equal settings share, created on demand and kept small.
 //!
-//! A gate is no more than its settings and its offers, so any instance can decide for it once it was told both. Half of the
-//! instances decide on what is short, and half on what is long, so that no call waits for another's megabyte: a call begins in
-//! one of them, and moves once where a long answer comes to it. Whoever finds an instance busy takes the next one. One that has
-//! grown is given back after the call that made it grow.
+//! A gate is just its settings and its offers, so any instance can decide for it once it has both. Half of the
+//! instances handle short inputs and half long ones, so that no call waits for another's megabyte: a call begins in one
+//! of them, and moves once if its result is long. If an instance is busy, the next one is used. One that has grown is
+//! released after the call that made it grow.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
@@ -13,7 +13,7 @@ use super::types::{Tool, execution};
 use super::{AllowedServers, CallHistory, Component, LogicError, OfferedTools, Supervisor};
 use crate::decide::{Decide, ExecutionId, GateId, LogicResult};
 
-/// The instances for gates of equal settings.
+/// The instances for gates with equal settings.
 pub struct InstancePool {
     component: Component,
     settings: Arc<execution::Settings>,
@@ -21,21 +21,21 @@ pub struct InstancePool {
     slots: Vec<Mutex<Option<PooledInstance>>>,
     pool_set: Arc<PoolSet>,
     budget: Arc<MemoryBudget>,
-    /// When it was last used, by the count of the house.
+    /// When it was last used, by the use counter of the pool set.
     last_used: AtomicU64,
 }
 
-/// All pools of a registry: there is one bound for the instances of all of them.
+/// All pools of a registry, with one limit for the instances of all of them.
 pub struct PoolSet {
     pools: Mutex<Vec<Weak<InstancePool>>>,
     budget: Arc<MemoryBudget>,
-    /// How many seats are taken.
+    /// How many instances there are.
     instance_count: AtomicUsize,
-    /// Counts uses, to tell what was not used for long.
+    /// Counts uses, to find the pool that was unused for longest.
     use_counter: AtomicU64,
 }
 
-/// A gate that was opened: what its servers offer now. Each instance that decides for it is told when it next does.
+/// The offers of a gate; each instance gets them when it next decides for the gate.
 #[derive(Default)]
 pub struct GateOffers {
     offers: Mutex<OfferedTools>,
@@ -43,7 +43,7 @@ pub struct GateOffers {
     version: AtomicU64,
 }
 
-/// A call under way, and the instance that it is in. Only whoever carries the call out uses it.
+/// A running call and the slot of its instance, used only by the runner of the call.
 #[derive(Debug)]
 pub struct CallTicket {
     slot: AtomicUsize,
@@ -76,11 +76,11 @@ struct PooledInstance {
     pool_set: Arc<PoolSet>,
 }
 
-/// A gate that an instance was told of.
+/// A gate that an instance knows.
 struct KnownGate {
     opened: Weak<GateOffers>,
     id: GateId,
-    /// The version of the offers that it was told.
+    /// The version of the offers that it has.
     version: u64,
 }
 
@@ -89,7 +89,7 @@ impl GateOffers {
         self.offers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The offers of now, and their version.
+    /// Returns the current offers and their version.
     fn current_offers(&self) -> (OfferedTools, u64) {
         let offers = self.offers();
         (Arc::clone(&offers), self.version.load(Ordering::SeqCst))
@@ -97,7 +97,7 @@ impl GateOffers {
 }
 
 impl InstancePool {
-    /// A pool for gates of these settings, which must be good ones.
+    /// Creates a pool for gates with these settings; an error if the component rejects them.
     pub fn open(
         pools: &Arc<PoolSet>,
         component: &Component,
@@ -125,12 +125,12 @@ impl InstancePool {
         Ok(Ok(pool))
     }
 
-    /// Asks something that is no matter of a gate, about so many bytes.
+    /// Asks something that does not concern a gate, about this many bytes.
     pub fn ask<R>(&self, bytes: usize, question: impl FnOnce(&mut Supervisor) -> LogicResult<R>) -> LogicResult<R> {
         question(self.acquire(bytes)?.0.logic())
     }
 
-    /// Asks something of a gate, about so many bytes.
+    /// Asks something about a gate, concerning this many bytes.
     pub fn ask_gate<R>(
         &self,
         opened: &Arc<GateOffers>,
@@ -142,7 +142,7 @@ impl InstancePool {
         question(seat.logic(), id)
     }
 
-    /// Takes what a server offers to a gate now.
+    /// Sets the tools that a server offers to a gate.
     pub fn offer(
         &self,
         opened: &Arc<GateOffers>,
@@ -152,7 +152,7 @@ impl InstancePool {
         self.change_offers(opened, |logic, id| logic.offer_shared(id, server, tools))
     }
 
-    /// Forgets what a server offered to a gate.
+    /// Removes the tools that a server offered to a gate.
     pub fn withdraw(&self, opened: &Arc<GateOffers>, server: &str) -> LogicResult<()> {
         self.change_offers(opened, |logic, id| logic.withdraw(id, server))
     }
@@ -176,7 +176,7 @@ impl InstancePool {
         Ok(answer)
     }
 
-    /// Begins a call of a gate. Where its story is to be kept, somebody must take it when it is over.
+    /// Begins a call of a gate. If its history is kept, somebody must take it when the call is over.
     pub fn begin(
         &self,
         opened: &Arc<GateOffers>,
@@ -191,7 +191,7 @@ impl InstancePool {
         Ok((CallTicket::new(place, execution), directive))
     }
 
-    /// Tells a call what happened, and says what follows.
+    /// Passes an event to a call, and returns the next directive.
     pub fn next(
         &self,
         opened: &Arc<GateOffers>,
@@ -205,18 +205,18 @@ impl InstancePool {
             self.move_call(opened, ticket, json.len())?;
         }
         let mut seat = self.instance_of(ticket)?;
-        // A call that waited for a server finds what that offers; others have decided on what there was.
+        // A call that waited for a server needs its new tools; other calls have decided on the earlier ones.
         if let execution::Event::Connected = event {
             self.sync_gate(&mut seat, opened)?;
         }
         seat.logic().next(ticket.execution(), event)
     }
 
-    /// Moves a call to an instance that decides on what is long; where there is none to be had, it stays where it is.
+    /// Moves a call to an instance for long inputs; if none is available, the call stays.
     fn move_call(&self, opened: &Arc<GateOffers>, ticket: &CallTicket, bytes: usize) -> LogicResult<()> {
         let Ok((mut other, place)) = self.acquire(bytes) else { return Ok(()) };
         let Ok(id) = self.sync_gate(&mut other, opened) else { return Ok(()) };
-        // Nobody who has an instance for short ones waits for one for long ones.
+        // No deadlock: whoever holds an instance for short inputs never waits for one for long inputs.
         let call = self.instance_of(ticket)?.logic().take_call(ticket.execution())?;
         ticket.set(place, other.logic().put_call(call, id));
         Ok(())
@@ -231,14 +231,14 @@ impl InstancePool {
         question(self.instance_of(ticket)?.logic(), ticket.execution())
     }
 
-    /// The host waits, and there is time to get ready for the end of a call.
+    /// Prepares the result of a call while the host waits for the server.
     pub fn prepare_result(&self, ticket: &CallTicket) {
         if let Ok(mut seat) = self.instance_of(ticket) {
             seat.logic().prepare_result(ticket.execution());
         }
     }
 
-    /// Forgets a call, and gives its story, where that was to be kept.
+    /// Forgets a call, and returns its history if that was kept.
     pub fn end(&self, ticket: &CallTicket) -> (LogicResult<()>, Option<CallHistory>) {
         match self.instance_of(ticket) {
             Ok(mut seat) => {
@@ -249,14 +249,14 @@ impl InstancePool {
         }
     }
 
-    /// How much linear memory its instances have.
+    /// Returns the linear memory of its instances.
     pub fn memory_bytes(&self) -> usize {
         let memory =
             |seat: &Mutex<Option<PooledInstance>>| lock(seat).as_ref().map_or(0, |seat| seat.logic.memory_bytes());
         self.slots.iter().map(memory).sum()
     }
 
-    /// The gate in an instance, told of all that its servers offer now.
+    /// Returns the gate in an instance, after giving it the current offers.
     fn sync_gate(&self, seat: &mut InstanceGuard<'_>, opened: &Arc<GateOffers>) -> LogicResult<GateId> {
         let PooledInstance { logic, gates, .. } = seat.instance();
         let version = opened.version.load(Ordering::SeqCst);
@@ -269,12 +269,12 @@ impl InstancePool {
                 known.version = version;
             }
             let id = known.id;
-            // The one that was used last stands first.
+            // Most recently used first.
             gates[..=place].rotate_right(1);
             return Ok(id);
         }
         let (offers, version) = opened.current_offers();
-        // Gates of those that are gone are forgotten, and beyond a few those that were not used for long.
+        // Close gates that no longer exist and, beyond a limit, those unused for longest.
         let most = if logic.base_memory() > MOST_FLOOR { FEW_GATES } else { MOST_GATES };
         let mut place = 0;
         while place < gates.len() {
@@ -290,13 +290,13 @@ impl InstancePool {
         Ok(id)
     }
 
-    /// How many instances decide on what is short.
+    /// Returns how many instances handle short inputs.
     fn short_slots(&self) -> usize {
         self.slots.len() / 2
     }
 
-    /// An instance for a question about so many bytes that nobody uses this moment: one that is there, else a new one, else
-    /// the first that is free again.
+    /// Returns a free instance for a question about this many bytes: an existing one, else a new one, else waits for a
+    /// busy one.
     fn acquire(&self, bytes: usize) -> LogicResult<(InstanceGuard<'_>, usize)> {
         self.last_used.store(self.pool_set.use_counter.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         let places = if bytes > LONG { self.short_slots()..self.slots.len() } else { 0..self.short_slots() };
@@ -331,26 +331,26 @@ impl InstancePool {
         if seat.is_none() { Err(LogicError::ForeignHandle) } else { Ok(InstanceGuard(seat)) }
     }
 
-    /// Lets an instance go that no call is in; says whether there was one.
+    /// Drops an instance without calls; returns whether there was one.
     fn drop_idle(&self) -> bool {
         let idle = |seat: &&Mutex<Option<PooledInstance>>| match seat.try_lock() {
             Ok(mut seat) => seat.take_if(|seat| !seat.logic.is_busy()).is_some(),
             Err(_) => false,
         };
-        // The last ones first: the first one is used most.
+        // From the end, because the first one is used most.
         self.slots.iter().rev().find(idle).is_some()
     }
 }
 
 impl PoolSet {
-    /// Room for the instances of this component.
+    /// Creates an empty set of pools for this component.
     pub fn new(component: &Component) -> Arc<Self> {
         let limit = component.options().limits.memory_bytes.saturating_mul(INSTANCES_OF_ALL);
         let (pools, instance_count, use_counter) = Default::default();
         Arc::new(PoolSet { pools, budget: MemoryBudget::new(limit, None), instance_count, use_counter })
     }
 
-    /// Makes an instance for a pool, after others have let theirs go where there are too many.
+    /// Creates an instance for a pool, after dropping an idle one of another pool if there are too many.
     fn make_instance<R>(&self, asking: &InstancePool, make: impl FnOnce() -> LogicResult<R>) -> LogicResult<R> {
         if self.instance_count.fetch_add(1, Ordering::SeqCst) >= MOST_TAKEN {
             let mut pools: Vec<_> = {
@@ -359,7 +359,7 @@ impl PoolSet {
             };
             pools.sort_by_key(|pool| pool.last_used.load(Ordering::Relaxed));
             let mut others = pools.iter().filter(|pool| !std::ptr::eq(&***pool, asking));
-            // Where a call is in each of them there is one more, as there must be: each pool has at least one.
+            // If none is idle, the limit is exceeded, because each pool needs at least one instance.
             others.find(|pool| pool.drop_idle());
         }
         make().inspect_err(|_| {
@@ -374,12 +374,12 @@ impl Drop for PooledInstance {
     }
 }
 
-/// An instance that is in use; when that is over, it gives back what it does not need.
+/// An instance in use, which releases excess memory afterwards.
 struct InstanceGuard<'a>(MutexGuard<'a, Option<PooledInstance>>);
 
 impl InstanceGuard<'_> {
     fn instance(&mut self) -> &mut PooledInstance {
-        self.0.as_mut().expect("only seats that are taken are used")
+        self.0.as_mut().expect("only slots with an instance are used")
     }
 
     fn logic(&mut self) -> &mut Supervisor {
@@ -391,7 +391,7 @@ impl Drop for InstanceGuard<'_> {
     fn drop(&mut self) {
         let Some(PooledInstance { logic, gates, .. }) = &mut *self.0 else { return };
         if logic.release_if_grown() {
-            // The next instance need not be told at once of gates that may not be used again.
+            // The next instance need not get gates that may not be used again.
             let mut first = true;
             gates.retain(|known| {
                 let kept = std::mem::take(&mut first) || logic.has_calls(known.id);
@@ -402,25 +402,25 @@ impl Drop for InstanceGuard<'_> {
 }
 
 fn lock(seat: &Mutex<Option<PooledInstance>>) -> MutexGuard<'_, Option<PooledInstance>> {
-    // A panic while the component was asked leaves the supervisor as whole as a trap does.
+    // A panic while asking the component leaves the supervisor as usable as a trap does.
     seat.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What has more bytes is long: the component reads it for a millisecond and more.
+/// Longer inputs take the component a millisecond or more.
 pub const LONG: usize = 64 << 10;
-/// How many instances a pool may have, at the least and at the most; between the two, one for each core.
+/// The minimum and maximum number of instances of a pool; in between, one per core.
 const LEAST_SEATS: usize = 4;
 const MOST_SEATS: usize = 8;
-/// How many instances all pools of a registry may have, but for one more in each pool that calls are in.
+/// How many instances all pools of a registry have before a new one replaces an idle one.
 const MOST_TAKEN: usize = 32;
-/// How many times the memory limit of an instance those of one pool may have together, and those of all pools.
+/// The memory of one pool and of all pools, as multiples of an instance's limit.
 const INSTANCES_OF_ONE: usize = 2;
 const INSTANCES_OF_ALL: usize = 4;
-/// How many gates an instance is told of at a time, since sessions of equal settings differ in what their own servers offer;
-/// and how many where those take much memory.
+/// How many gates an instance keeps, because sessions with equal settings differ in what their own servers offer; and
+/// how many if those take much memory.
 const MOST_GATES: usize = 64;
 const FEW_GATES: usize = 8;
-/// How much memory an instance may need for its gates before they are too many.
+/// How much memory the gates of an instance may use before only a few are kept.
 const MOST_FLOOR: usize = 64 << 20;
 
 #[cfg(test)]

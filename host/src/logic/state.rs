@@ -1,4 +1,4 @@
-//! What the host keeps for one instance: its memory account, and the last words it wrote to stderr.
+//! The host's data for one instance: its memory use, and the beginning of its stderr.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wasmtime::ResourceLimiter;
 
-/// The data of a store; all that a component can reach.
+/// The data of a store, which is all that a component can reach.
 #[derive(Debug)]
 pub(super) struct StoreState {
     memory_limit: usize,
@@ -20,23 +20,23 @@ impl StoreState {
         Self { memory_limit, memory_used: 0, budget, stderr: Vec::new() }
     }
 
-    /// Forgets what earlier calls wrote.
+    /// Clears what earlier calls wrote.
     pub(super) fn begin_call(&mut self) {
         self.stderr.clear();
     }
 
-    /// The size of all linear memories.
+    /// Returns the size of all linear memories.
     pub(super) fn memory_used(&self) -> usize {
         self.memory_used
     }
 
-    /// Keeps the first 4 KiB of a call: a panic says what happened before it says where.
+    /// Keeps the first 4 KiB of a call, because a panic says first what happened and then where.
     pub(super) fn write_stderr(&mut self, bytes: &[u8]) {
         let room = STDERR_BYTES.saturating_sub(self.stderr.len());
         self.stderr.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// What the component said before it broke off, on one line.
+    /// Returns the component's output before it crashed, as one line.
     pub(super) fn last_words(&self) -> Option<String> {
         let text = String::from_utf8_lossy(&self.stderr);
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("note: "));
@@ -48,7 +48,7 @@ impl StoreState {
 impl ResourceLimiter for StoreState {
     fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
         let used = self.memory_used.saturating_add(desired.saturating_sub(current));
-        // An error and not `false`: the guest's allocator would only break off with a text of its own.
+        // An error instead of `false`, on which the guest's allocator would only crash with its own message.
         if used > self.memory_limit || maximum.is_some_and(|maximum| desired > maximum) {
             return Err(MemoryExceeded { limit: self.memory_limit }.into());
         }
@@ -60,7 +60,7 @@ impl ResourceLimiter for StoreState {
     }
 
     fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
-        // The system has no memory left; that is a better reason than the guest's.
+        // The system is out of memory, which is a better reason than the guest's.
         Err(error)
     }
 
@@ -77,17 +77,17 @@ impl Drop for StoreState {
     }
 }
 
-/// The memory that several instances may have together.
+/// A limit for the memory of several instances together.
 #[derive(Debug)]
 pub struct MemoryBudget {
     limit: usize,
     used: AtomicUsize,
-    /// One that this is a part of.
+    /// The budget that this one is part of.
     parent: Option<Arc<MemoryBudget>>,
 }
 
 impl MemoryBudget {
-    /// So many bytes, as a part of another budget where there is one.
+    /// Creates a budget of this many bytes, as part of another one if given.
     pub fn new(limit: usize, parent: Option<Arc<MemoryBudget>>) -> Arc<Self> {
         Arc::new(MemoryBudget { limit, used: AtomicUsize::new(0), parent })
     }
@@ -110,10 +110,10 @@ impl MemoryBudget {
     }
 }
 
-/// The memory limit was reached.
+/// The error for exceeding the memory limit.
 #[derive(Debug)]
 pub(super) struct MemoryExceeded {
-    /// How many bytes there may be.
+    /// The limit in bytes.
     pub limit: usize,
 }
 
@@ -125,7 +125,7 @@ impl fmt::Display for MemoryExceeded {
 
 impl std::error::Error for MemoryExceeded {}
 
-/// The most elements of a table, in the pool too.
+/// The maximum number of elements of a table, also in the pool.
 pub(super) const TABLE_ELEMENTS: usize = 20_000;
 
 const STDERR_BYTES: usize = 4096;

@@ -1,8 +1,8 @@
-//! An instance that outlives its traps: what the component knew is kept here and fed to the next instance.
+//! An instance that survives traps: its inputs are kept here and replayed in the next instance.
 //!
-//! A gate is its settings and its offers, a call is its beginning and its events. Because nothing but its inputs
-//! decides, a new instance that is fed the same inputs stands where the old one stood. A call that breaks the
-//! component off a second time is ended; all others go on as if nothing had happened.
+//! A gate is its settings and its offers, a call is its beginning and its events. Only these inputs matter, so a new
+//! instance with the same inputs reaches the same state. A call that crashes the component a second time is ended; all
+//! others go on as if nothing had happened.
 
 mod call;
 mod checked;
@@ -27,29 +27,29 @@ pub use checked::AllowedServers;
 /// A component that is always ready to decide.
 pub struct Supervisor {
     component: Component,
-    /// `None` where the last one was given back, or died and no other could be started; the next question starts one.
+    /// `None` if the last one was released, or died and could not be replaced; the next question starts one.
     instance: Option<Instance>,
-    /// What it and its gates need of memory, without calls.
+    /// The memory of the instance and its gates, without calls.
     base_memory: usize,
-    /// The last instance was given back and did not break off.
+    /// Whether the last instance was released and did not crash.
     released: bool,
-    /// Where the memory of its instances is counted, beside that of others.
+    /// The budget for the memory of its instances, shared with others.
     budget: Option<Arc<MemoryBudget>>,
     gates: BTreeMap<GateId, GateRecord>,
-    /// Boxed, so that little is moved where one of them comes or goes.
+    /// Boxed, so that adding and removing calls moves little data.
     calls: BTreeMap<ExecutionId, Box<CallRecord>>,
-    /// Calls that are over and whose story was wanted, until somebody takes it.
+    /// The histories of finished calls, until somebody takes them.
     histories: BTreeMap<ExecutionId, CallHistory>,
     keeps_history: bool,
     next_id: u64,
     replacements: u64,
     /// Why an instance was replaced, until somebody asks.
     fault: Option<LogicError>,
-    /// Its replacements are among the [`traps`].
+    /// Whether its replacements count as [`traps`].
     counted: bool,
 }
 
-/// Arguments and answers under supervision may hold secrets, so they are only counted.
+/// Shows only the number of gates and calls, because arguments and results may contain secrets.
 impl fmt::Debug for Supervisor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Supervisor");
@@ -58,7 +58,7 @@ impl fmt::Debug for Supervisor {
     }
 }
 
-/// What servers have offered, in the order in which they first did.
+/// The tools of servers, in the order in which the servers first offered any.
 pub type OfferedTools = Arc<Vec<(String, Arc<[Tool]>)>>;
 
 struct GateRecord {
@@ -71,7 +71,7 @@ struct GateRecord {
     broken: Option<String>,
 }
 
-/// How often an instance had to be replaced in this process.
+/// Returns how often an instance had to be replaced in this process.
 pub fn traps() -> u64 {
     TRAPS.load(Ordering::Relaxed)
 }
@@ -85,7 +85,7 @@ impl Supervisor {
         Supervisor::with_budget(component, None)
     }
 
-    /// Starts an instance of the component whose memory is counted together with that of others.
+    /// Starts an instance of the component whose memory counts against a shared budget.
     pub(super) fn with_budget(component: Component, budget: Option<Arc<MemoryBudget>>) -> LogicResult<Self> {
         let instance = component.instantiate_with_budget(budget.clone())?;
         let base_memory = instance.memory_bytes();
@@ -100,7 +100,7 @@ impl Supervisor {
             calls,
             histories,
             keeps_history: false,
-            // No two have a call or a gate of the same number, so that an old number means nothing to a new one.
+            // Ids are unique across supervisors, so an old id means nothing to a new one.
             next_id: STARTED.fetch_add(1, Ordering::Relaxed) << 32,
             replacements: 0,
             fault: None,
@@ -108,37 +108,37 @@ impl Supervisor {
         })
     }
 
-    /// The same for a component on which nothing depends: its replacements are not among the [`traps`].
+    /// Starts an instance of a component that nothing depends on; its replacements do not count as [`traps`].
     pub fn new_uncounted(component: Component) -> LogicResult<Self> {
         Ok(Supervisor { counted: false, ..Supervisor::new(component)? })
     }
 
-    /// The component that is supervised.
+    /// Returns the component.
     pub fn component(&self) -> &Component {
         &self.component
     }
 
-    /// How often an instance had to be replaced.
+    /// Returns how often an instance had to be replaced.
     pub fn replacements(&self) -> u64 {
         self.replacements
     }
 
-    /// Why an instance had to be replaced since this was asked last, where one had to.
+    /// Returns why an instance was replaced since the last time this was asked, if one was.
     pub fn take_fault(&mut self) -> Option<LogicError> {
         self.fault.take()
     }
 
-    /// How much linear memory the present instance has.
+    /// Returns the linear memory of the current instance.
     pub fn memory_bytes(&self) -> usize {
         self.instance.as_ref().map_or(0, Instance::memory_bytes)
     }
 
-    /// Whether a server counts as ready.
+    /// Reports whether a server counts as ready.
     pub fn counts_as_ready(&mut self, server: lifecycle::Server) -> LogicResult<bool> {
         self.ask(|logic| logic.counts_as_ready(server))
     }
 
-    /// Decides on one tool by rules alone, with what its server says of it.
+    /// Decides on one tool by rules alone, given its annotations.
     pub fn decide(
         &mut self,
         policy: &filtering::Policy,
@@ -148,24 +148,24 @@ impl Supervisor {
         self.ask(|logic| logic.decide(policy, tool, annotations))
     }
 
-    /// Whether the stories of calls that begin from now on are kept until somebody takes them.
+    /// Sets whether the histories of calls that begin from now on are kept until somebody takes them.
     pub fn keep_history(&mut self, keep: bool) {
         self.keeps_history = keep;
     }
 
-    /// The host waits, and there is time to get ready for the end of a call.
+    /// Prepares the result of a call while the host waits for the server.
     pub fn prepare_result(&mut self, execution: ExecutionId) {
         if let Some(call) = self.calls.get_mut(&execution) {
             call.build_predicted();
         }
     }
 
-    /// The story of a call that is over, once, where it was to be kept.
+    /// Returns the history of a finished call once, if it was kept.
     pub fn take_history(&mut self, execution: ExecutionId) -> Option<CallHistory> {
         self.histories.remove(&execution)
     }
 
-    /// Ends a call that the component goes on with though its time is over, in the words of the host.
+    /// Ends a call that the component continues although its time is over, with a result from the host.
     pub fn break_off(&mut self, execution: ExecutionId) -> LogicResult<execution::ToolResult> {
         let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
         let fault = LogicError::Contract { what: "the call does not end, though its time is over".to_owned() };
@@ -178,14 +178,14 @@ impl Supervisor {
         Ok(result)
     }
 
-    /// Asks the instance; if it breaks off, the answer is the error, and the next question finds a new instance.
+    /// Asks the instance; if it crashes, returns the error, and the next question gets a new instance.
     fn ask<R>(&mut self, question: impl FnOnce(&mut Instance) -> LogicResult<R>) -> LogicResult<R> {
         let answer = question(self.ensure_instance()?);
         self.replace_if_dead();
         answer
     }
 
-    /// The instance, or a new one where the last has died.
+    /// Returns the instance, or a new one if the last has died.
     fn ensure_instance(&mut self) -> LogicResult<&mut Instance> {
         if self.instance.as_ref().is_none_or(Instance::is_dead) {
             self.replace()?;
@@ -193,28 +193,28 @@ impl Supervisor {
         self.instance.as_mut().ok_or(LogicError::Dead)
     }
 
-    /// Replaces an instance that has just died, so that calls under way go on at once. Where that fails, whoever asks
-    /// next tries again and is told why it cannot be done.
+    /// Replaces an instance that has just died, so that running calls go on at once. If that fails, the next question
+    /// tries again and gets the error.
     fn replace_if_dead(&mut self) {
         if self.instance.as_ref().is_some_and(Instance::is_dead) {
             drop(self.replace());
         }
     }
 
-    /// Starts a new instance and brings it to where the old one stood.
+    /// Starts a new instance and replays all gates and calls in it.
     fn replace(&mut self) -> LogicResult<()> {
         loop {
             self.calls.values_mut().for_each(|call| call.unload());
             if !std::mem::take(&mut self.released) {
                 self.replacements += 1;
                 TRAPS.fetch_add(u64::from(self.counted), Ordering::Relaxed);
-                // Whoever asked has been told why, but nobody else.
+                // Only the caller of that question got the reason.
                 self.fault.get_or_insert(LogicError::Dead);
             }
-            // The dead one goes first: in a pool that is full, its place is the only one.
+            // Drop the dead one first: in a full pool, its slot is the only one.
             self.instance = None;
             let mut instance = self.component.instantiate_with_budget(self.budget.clone())?;
-            // What breaks the new instance off again is left behind, so each round has less to feed.
+            // Inputs that crash the new instance are left out, so each round replays less.
             if !self.rebuild_gates(&mut instance) {
                 continue;
             }
@@ -261,8 +261,8 @@ impl Supervisor {
         }
     }
 
-    /// Changes what a gate has been offered, in the instance and then here: an offer that breaks the component off is
-    /// not taken, and the gate keeps what it had.
+    /// Changes the offers of a gate, first in the instance and then here: offers that crash the component are not
+    /// taken, and the gate keeps its own.
     fn change_offers<R>(
         &mut self,
         id: GateId,
@@ -287,7 +287,7 @@ impl Supervisor {
         answer
     }
 
-    /// Lets a call go, but for its story where that is to be kept, and says where it stood.
+    /// Removes a call and returns its state; keeps its history if that is wanted.
     fn remove_call(&mut self, id: ExecutionId) -> Option<CallState> {
         let CallRecord { settings, call, offers, events, directives, state, .. } = *self.calls.remove(&id)?;
         if let Some(directives) = directives {
@@ -296,7 +296,7 @@ impl Supervisor {
         Some(state)
     }
 
-    /// What the call is to do next, now that it has been fed; it is forgotten when it is over.
+    /// Returns the next directive of a call, and forgets the call when it is over.
     fn directive(&mut self, id: ExecutionId) -> LogicResult<execution::Directive> {
         let call = self.calls.get_mut(&id).ok_or(LogicError::ForeignHandle)?;
         let mut directive = match &mut call.state {
@@ -308,7 +308,7 @@ impl Supervisor {
             }
             CallState::Unloaded => return Err(LogicError::Dead),
         };
-        // What is foreseen was checked when it was foreseen.
+        // A prediction was checked when it was made.
         if !matches!(call.state, CallState::Predicted(_))
             && let Err(fault) = call.check(&mut directive)
         {
@@ -320,7 +320,7 @@ impl Supervisor {
         }
         match directive {
             execution::Directive::Request(_) => call.usage.requests += 1,
-            // What the call came to stands, even if clearing up after it breaks the component off.
+            // The result counts, even if cleaning up crashes the component.
             execution::Directive::Done(_) => drop(self.end(id)),
             _ => {}
         }

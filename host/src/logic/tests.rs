@@ -1,4 +1,4 @@
-//! The module as the rest of the host sees it, on the embedded component and on bad ones.
+//! The module as the rest of the host uses it, with the embedded component and with bad ones.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ fn load(options: &ComponentOptions) -> Component {
     Component::embedded(options).expect("the embedded component loads")
 }
 
-/// The default options, with a cache that all tests share: compiling is the slow part.
+/// Returns the default options with a cache that all tests share, because compiling is slow.
 pub(super) fn quick() -> ComponentOptions {
     cached(&Path::new(env!("OUT_DIR")).join("test-cache"))
 }
@@ -22,7 +22,7 @@ fn limited(fuel: Option<u64>, memory_bytes: usize) -> ComponentOptions {
     ComponentOptions { limits: InstanceLimits { fuel, memory_bytes }, ..quick() }
 }
 
-/// Why these bytes are refused.
+/// Returns why these bytes are rejected.
 fn refusal(bytes: &[u8]) -> BadComponent {
     match Component::from_bytes(bytes, &quick()) {
         Err(LogicError::BadComponent(reason)) => reason,

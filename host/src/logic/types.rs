@@ -1,4 +1,4 @@
-//! The data of world `logic`, as plain Rust: one module per interface, with the names of the WIT.
+//! The data of world `logic` as plain Rust: one module per interface, with the names of the WIT.
 
 use super::bindings::exports::toolgate::logic as generated;
 
@@ -6,19 +6,19 @@ pub use generated::types::{
     Annotations, Failure, HttpFailure, Json, Phase, RpcFailure, Tool, ToolRef, Trace, WaitRange,
 };
 
-/// How text became the arguments of a tool.
+/// Parsing of text as the arguments of a tool.
 pub mod arguments {
     pub use super::generated::arguments::{Note, NoteKind, Parsed, Refusal, Stage};
 }
 
-/// Tools, routes, and what the model is told of them.
+/// Tools, routes, and what the model learns about them.
 pub mod catalog {
     pub use super::generated::catalog::{
         Change, ExposedTool, FailedServer, Offered, Route, ServerNotes, ToolChange, ToolNote,
     };
 }
 
-/// What a result says.
+/// The content of a result.
 pub mod content {
     pub use super::generated::content::{Extracted, Unreadable};
 }
@@ -33,23 +33,23 @@ pub mod execution {
     };
 
     impl ToolCall {
-        /// A call under a random id.
+        /// Creates a call with a random id.
         pub fn new(name: String, arguments: String) -> Self {
             let drawn = fastrand::u64(..).to_be_bytes();
             let digits = drawn.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-            // By hand: a formatter would take several times as long, for each call.
+            // By hand, because a formatter takes several times as long, for each call.
             let id = digits.map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])).collect();
             ToolCall { id, name, arguments }
         }
     }
 
     impl ToolResult {
-        /// The result of a call that nothing came of, in the words of the host; the note says why.
+        /// Builds the result of a failed call with a text from the host; the note says why.
         pub(crate) fn failed(call: &ToolCall, code: Code, text: String, note: String) -> Self {
             ToolResult { text, is_error: true, code, attempts: 0, ..ToolResult::forwarded(call, None, vec![note]) }
         }
 
-        /// The result of a call whose one answer was forwarded and no error, as `foresee` has it.
+        /// Builds the result of a call whose only result was forwarded and is no error, as `foresee` predicts it.
         pub(crate) fn forwarded(call: &ToolCall, tool: Option<ToolRef>, trace: Trace) -> Self {
             ToolResult {
                 call_id: call.id.clone(),
@@ -70,7 +70,7 @@ pub mod execution {
     }
 }
 
-/// Who may see and call what.
+/// Rules for who may see and call which tools.
 pub mod filtering {
     pub use super::generated::filtering::{
         AmbiguousGrant, Decision, DestructivePolicy, Policy, PolicyError, RuleList, Rules, SelectedServer, ServerRules,
@@ -78,24 +78,24 @@ pub mod filtering {
     };
 }
 
-/// One server's connection.
+/// The lifecycle of one server's connection.
 pub mod lifecycle {
     pub use super::generated::lifecycle::{Command, Event, Policy, Server, State, Transition};
 }
 
-/// Secrets, and what stands in their place.
+/// Masks for secrets.
 pub mod masking {
     pub use super::generated::masking::{BadPattern, CustomMask, MaskError, Masks, UnknownName};
 }
 
-/// Names, and who reads them.
+/// Names of tools, and the audiences that read them.
 pub mod naming {
     pub use super::generated::naming::{
         Audience, Candidate, FitError, FittedTool, NameError, NameProblem, NamingStyle, Target,
     };
 }
 
-/// Failures, and whether to try again.
+/// Failures, and whether to retry.
 pub mod recovery {
     pub use super::generated::recovery::{Action, Context, Decision, RetryPolicy};
 }

@@ -1,5 +1,5 @@
-//! The little of WASI that the standard library drags in, linked to nothing: no arguments, no environment, no input,
-//! output thrown away, stderr kept as the reason of a trap. Nothing here blocks, so any thread may call the component.
+//! Stubs for the few WASI functions that the standard library imports: no arguments, no environment, no input; output
+//! is discarded, and stderr is kept as the reason of a trap. Nothing here blocks, so any thread may call the component.
 
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, ComponentType, Linker, LinkerInstance, Lower, Resource, ResourceType};
@@ -7,7 +7,7 @@ use wasmtime::{Engine, Result, StoreContextMut};
 
 use super::state::StoreState;
 
-/// Links what the component imports, and names every import that is not allowed.
+/// Links the component's imports, and returns those that are not allowed.
 pub(super) fn link(engine: &Engine, component: &Component, linker: &mut Linker<StoreState>) -> Result<Vec<String>> {
     let mut forbidden = Vec::new();
     for (import, item) in component.component_type().imports(engine) {
@@ -30,7 +30,7 @@ pub(super) fn link(engine: &Engine, component: &Component, linker: &mut Linker<S
     Ok(forbidden)
 }
 
-/// The interface without its version, if a component may import it.
+/// Returns the interface without its version, if a component may import it.
 fn allowed(import: &str) -> Option<&str> {
     let (interface, version) = import.split_once('@')?;
     let (package, name) = interface.split_once('/')?;
@@ -53,7 +53,7 @@ fn link_resource(linker: &mut LinkerInstance<'_, StoreState>, name: &str) -> Res
         "terminal-input" | "terminal-output" => ResourceType::host::<Terminal>(),
         _ => return Ok(false),
     };
-    // A handle is a number without anything behind it, so there is nothing to free.
+    // A handle is just a number, so there is nothing to free.
     linker.resource(name, ty, |_, _| Ok(()))?;
     Ok(true)
 }
@@ -150,7 +150,7 @@ fn written<T>(value: T) -> std::result::Result<T, StreamError> {
     Ok(value)
 }
 
-/// `wasi:io/streams.stream-error`; every stream here is closed or swallows what it gets.
+/// `wasi:io/streams.stream-error`; every stream here is closed or discards what it gets.
 #[derive(ComponentType, Lower)]
 #[component(variant)]
 enum StreamError {
@@ -179,7 +179,7 @@ mod tests {
     use super::super::{InstanceLimits, LogicError};
     use super::*;
 
-    /// Writes a line to stderr and breaks off, as a panic does; or calls exit.
+    /// Writes a line to stderr and traps, as a panic does; or calls exit.
     const BREAKS_OFF: &str = r#"(component
         (import "wasi:io/error@0.2.6" (instance $errors (export "error" (type (sub resource)))))
         (alias export $errors "error" (type $error))

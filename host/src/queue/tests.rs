@@ -19,7 +19,7 @@ fn queue(slots: usize, waiting: usize) -> Queue {
 
 type Entering<'a> = Pin<Box<dyn Future<Output = Result<QueuePermit, QueueError>> + Send + 'a>>;
 
-/// A caller that has just come, and what it was told at once.
+/// A caller that has just arrived, and its immediate outcome.
 fn arrive(queue: &Queue) -> (Entering<'_>, Option<Result<QueuePermit, QueueError>>) {
     let mut entering: Entering = Box::pin(queue.enter());
     let answer = ask(&mut entering);
@@ -53,7 +53,7 @@ fn calls_enter_in_the_order_in_which_they_came_though_some_give_up() {
     waiters[4] = None;
     for expected in [0, 3, 5] {
         turn.take();
-        // The last one is asked first: who wakes up first must not matter.
+        // Poll the last one first: the order of waking up must not matter.
         for (index, waiter) in waiters.iter_mut().enumerate().rev() {
             if let Some(answer) = waiter.as_mut().and_then(ask) {
                 assert_eq!(index, expected);
@@ -96,7 +96,7 @@ fn a_newcomer_never_overtakes_a_waiter_whose_turn_has_come() {
     let turn = take(&queue);
     let mut waiter = wait(&queue);
     drop(turn);
-    // It may wait, though the other has not woken up yet and seems to take the only place.
+    // It may wait, although the other has not woken up yet and still seems to wait.
     let mut newcomer = wait(&queue);
     let turn = ask(&mut waiter).unwrap().unwrap();
     assert!(ask(&mut newcomer).is_none());
@@ -186,7 +186,7 @@ async fn no_more_calls_run_than_there_are_slots_and_every_attempt_is_counted_onc
         let QueueStats { entered, refused, timed_out, abandoned, .. } = stats;
         assert_eq!(entered + refused + timed_out + abandoned, CALLS, "{stats:?}");
         assert_eq!((stats.running, stats.waiting), (0, 0), "{stats:?}");
-        // Otherwise the schedule is not wild enough to prove anything.
+        // Otherwise the schedule is too tame to prove anything.
         assert!(entered > 0 && refused > 0, "{stats:?}");
         assert_eq!((timed_out > 0, abandoned > 0), (timeout.is_some(), waiting > 0), "{stats:?}");
     }
@@ -201,7 +201,7 @@ struct Course {
     entered: AtomicUsize,
 }
 
-/// Calls that come, work and lose their patience at random.
+/// Calls that arrive, work and give up at random.
 async fn run_at_random(mut random: fastrand::Rng, queue: &Arc<Queue>) {
     let slots = queue.stats().slots;
     let course = Arc::new(Course::default());
@@ -214,7 +214,7 @@ async fn run_at_random(mut random: fastrand::Rng, queue: &Arc<Queue>) {
             sleep(arrival).await;
             let ticket = course.arrived.fetch_add(1, SeqCst) + 1;
             let Ok(Ok(_turn)) = timeout(patience, queue.enter()).await else { return };
-            // With more slots, one that wakes up late only seems to be overtaken.
+            // With more slots, a call that wakes up late only seems to be overtaken.
             assert!(course.entered.swap(ticket, SeqCst) < ticket || slots > 1);
             assert!(course.running.fetch_add(1, SeqCst) < slots);
             assert!(queue.stats().running <= slots);
@@ -286,14 +286,14 @@ fn who_waits_for_one_queue_keeps_no_slot_of_another() {
     let elsewhere = take(&slow);
     let mut first = enter(&both);
     assert!(ask(&mut first).is_none(), "the slow queue is full");
-    // It waits for the slow queue, so the server is free for all who do not.
+    // It waits for the slow queue, so the server is free for the others.
     for _ in 0..3 {
         drop(take(&server));
     }
     let running = take(&server);
     drop(elsewhere);
     assert!(ask(&mut first).is_none(), "now the server is busy");
-    // And the slow queue is free for who waits for nothing else.
+    // The slow queue is free for calls that need nothing else.
     drop(take(&slow));
     drop(running);
     let turn = ask(&mut first).expect("both are free").unwrap();

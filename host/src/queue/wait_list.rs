@@ -1,8 +1,8 @@
-//! Where calls stand in line, for one queue or for several at once, and who of them is next.
+//! The list of waiting calls, for one queue or several at once.
 //!
-//! A call gets all its slots at one moment or none, so that it holds no slot of one queue while it waits for another. Of
-//! those that can run, the one that came first does; one that cannot is overtaken, since its turn would help nobody.
-//! How long it waits at most, its queues and the time of the call say.
+//! A call gets all its slots at once or none, so it holds no slot of one queue while it waits for another. Of the calls
+//! that can run, the oldest runs first; a call that cannot run yet is overtaken. The limits of its queues and the
+//! call's own timeout bound its wait.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,13 +13,13 @@ use tokio::time::Instant;
 
 use super::{QueueError, QueueLimits, QueuePermit, QueueStats};
 
-/// All who wait in queues that can be entered together. Whoever changes a line holds it.
+/// All calls that wait in queues that can be entered together. It is locked for every change of a queue.
 #[derive(Debug, Default)]
 pub(super) struct WaitList(Mutex<Waiters>);
 
 #[derive(Debug, Default)]
 struct Waiters {
-    /// The ticket of the next who comes: a lower one came earlier, in whichever line.
+    /// The next ticket; a lower one came earlier, in any queue.
     next: u64,
     waiting: HashMap<u64, Waiter>,
 }
@@ -27,11 +27,11 @@ struct Waiters {
 #[derive(Debug)]
 struct Waiter {
     queues: Vec<Arc<QueueInner>>,
-    /// Told once it has all its slots.
+    /// Notified once the call has all its slots.
     admit: oneshot::Sender<()>,
 }
 
-/// One queue.
+/// The shared state of one queue.
 #[derive(Debug)]
 pub(super) struct QueueInner {
     pub(super) name: String,
@@ -41,38 +41,38 @@ pub(super) struct QueueInner {
 
 #[derive(Debug)]
 struct State {
-    /// How many may wait.
+    /// How many calls may wait.
     max_waiting: usize,
     timeout: Option<Duration>,
-    /// The tickets of those who wait.
+    /// The tickets of the waiting calls.
     tickets: BTreeSet<u64>,
     stats: QueueStats,
 }
 
-/// What becomes of a call that comes.
+/// The immediate outcome of entering.
 pub(super) enum EnterOutcome {
-    /// It runs.
+    /// The call runs.
     Entered(QueuePermit),
-    /// It waits.
+    /// The call waits.
     Waiting(QueueWait),
 }
 
-/// A place among those who wait; abandoned when dropped.
+/// A place in the wait list; abandoned when dropped.
 pub(super) struct QueueWait {
-    /// None once it is left.
+    /// The queues; `None` once the place is left.
     queues: Option<Vec<Arc<QueueInner>>>,
     ticket: u64,
     admission: oneshot::Receiver<()>,
     since: Instant,
 }
 
-/// Lets a call in, or gives it a place in all these lines; one of them may be full.
+/// Lets a call enter, or adds it to the wait list of all its queues; an error if one of them is full.
 pub(super) fn enter_or_wait(queues: Vec<Arc<QueueInner>>) -> Result<EnterOutcome, QueueError> {
     let Some(wait_list) = queues.first().map(|line| Arc::clone(&line.wait_list)) else {
         return Ok(EnterOutcome::Entered(QueuePermit { queues, waited: Duration::ZERO }));
     };
     let mut waiters = wait_list.waiters();
-    // Who stands in one of the lines waits for a slot of another, so nobody is overtaken who could run.
+    // Calls that wait in these queues need a slot of another one, so this overtakes nobody who could run.
     if queues.iter().all(|line| line.state().has_slot()) {
         for line in &queues {
             let mut state = line.state();
@@ -105,7 +105,7 @@ impl WaitList {
 }
 
 impl Waiters {
-    /// Gives the free slots of a queue to those who have waited longest and can use them.
+    /// Gives the free slots of a queue to the calls that waited longest and can run.
     fn admit(&mut self, line: &QueueInner) {
         let mut from = 0;
         while line.state().has_slot() {
@@ -119,12 +119,12 @@ impl Waiters {
             for line in &waiter.queues {
                 line.state().stats.running += 1;
             }
-            // Whoever has just given up leaves its slots again.
+            // A call that has just given up releases its slots again.
             let _ = waiter.admit.send(());
         }
     }
 
-    /// Takes a call out of its lines; none where it has its slots already.
+    /// Removes a call from the wait list; `None` if it has its slots already.
     fn leave(&mut self, ticket: u64) -> Option<Waiter> {
         let waiter = self.waiting.remove(&ticket)?;
         for line in &waiter.queues {
@@ -133,7 +133,7 @@ impl Waiters {
         Some(waiter)
     }
 
-    /// Takes slots back, and gives them to others.
+    /// Releases slots, and gives them to waiting calls.
     fn free(&mut self, lines: &[Arc<QueueInner>]) {
         for line in lines {
             line.state().stats.running -= 1;
@@ -181,19 +181,19 @@ impl State {
 }
 
 impl QueueWait {
-    /// How long it may wait, where its queues say so.
+    /// Returns how long the call may wait, if its queues limit that.
     pub(super) fn limit(&self) -> Option<Duration> {
         self.queues.iter().flatten().filter_map(|line| line.state().timeout).min()
     }
 
-    /// Waits for its turn.
+    /// Waits for the slots.
     pub(super) async fn wait_admission(&mut self) {
-        (&mut self.admission).await.expect("who takes a call out of its lines calls it");
+        (&mut self.admission).await.expect("a call leaves the wait list only when it is admitted");
     }
 
-    /// Its turn has come.
+    /// Enters with the slots that the call has got.
     pub(super) fn enter(mut self) -> QueuePermit {
-        let (queues, waited) = (self.queues.take().expect("a place is left once"), self.since.elapsed());
+        let (queues, waited) = (self.queues.take().expect("a place is left only once"), self.since.elapsed());
         for line in &queues {
             let mut state = line.state();
             let seen = &mut state.stats;
@@ -204,9 +204,9 @@ impl QueueWait {
         QueuePermit { queues, waited }
     }
 
-    /// It has waited long enough; its turn may have come this moment.
+    /// Gives up waiting, unless the call has just got its slots.
     pub(super) fn time_out(mut self, after: Duration) -> Result<QueuePermit, QueueError> {
-        let lines = self.queues.take().expect("a place is left once");
+        let lines = self.queues.take().expect("a place is left only once");
         if lines[0].wait_list.waiters().leave(self.ticket).is_none() {
             self.queues = Some(lines);
             return Ok(self.enter());

@@ -1,4 +1,4 @@
-//! Our accounts with servers: one for all connections to a server, for as long as there is one.
+//! OAuth accounts with servers: one per server, shared by all its connections.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,7 +8,7 @@ use crate::config::secrets::Secrets;
 use crate::oauth::{Account, Browse, OAuthError, TokenStore};
 use crate::transport::endpoint::RemoteSite;
 
-/// Our accounts, by the ids of their servers.
+/// OAuth accounts by server id.
 pub(super) struct Accounts {
     browse: Option<Arc<dyn Browse>>,
     tokens: TokenStore,
@@ -20,7 +20,7 @@ impl Accounts {
         Accounts { browse, tokens, known: Mutex::default() }
     }
 
-    /// The account with this server, as it is configured now.
+    /// Returns the account with this server, as it is configured now.
     pub(super) fn get(
         &self,
         server: &str,

@@ -1,4 +1,4 @@
-//! What a new configuration changes, and how it is taken.
+//! Applies a new configuration to a running registry.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,38 +11,38 @@ use crate::decide::LogicResult;
 use crate::gate::find_problems;
 use crate::stats::CallStats;
 
-/// What became of the servers when the configuration changed.
+/// The effect of a new configuration on each server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigChanges {
-    /// Servers that were not there before.
+    /// Servers that are new.
     pub added: Vec<String>,
-    /// Servers that are no longer there; calls under way come to their end.
+    /// Servers that are gone; their running calls may finish.
     pub removed: Vec<String>,
-    /// Servers that are configured otherwise now, and begin anew.
+    /// Servers with a new configuration, which start again.
     pub updated: Vec<String>,
-    /// Servers of which nothing has changed; no call of theirs was touched.
+    /// Servers without changes; their calls were not touched.
     pub unchanged: Vec<String>,
     /// Servers that cannot be used, and why.
     pub errors: BTreeMap<String, String>,
-    /// What holds for all servers is not as before; all of it is applied.
+    /// Whether settings that apply to all servers changed.
     pub settings: bool,
 }
 
 impl Registry {
-    /// Takes a new configuration: what has not changed goes on untouched, what has begins anew. What holds for all
-    /// servers is applied too: queues keep who runs and who waits in them, and gates begin their next call with it.
+    /// Applies a new configuration: unchanged servers keep running, changed ones start again. Global settings apply
+    /// too: queues keep their running and waiting calls, and gates use the new settings from their next call on.
     pub fn set_servers(&self, config: Config) -> LogicResult<ConfigChanges> {
         self.set_servers_anew(config, &BTreeSet::new())
     }
 
-    /// The same, where these servers begin anew though nothing has changed in their configuration.
+    /// Applies a new configuration and also restarts the given servers, even if their configuration is unchanged.
     pub fn set_servers_anew(&self, mut config: Config, anew: &BTreeSet<String>) -> LogicResult<ConfigChanges> {
         find_problems(&mut *self.context.logic(), &mut config)?;
         let config = Arc::new(config);
         let mut changes = ConfigChanges::default();
         let mut book = self.state();
         changes.settings = book.config.settings.without_positions() != config.settings.without_positions();
-        // Before the new servers look for their queues.
+        // The new servers look up their queues when they are built.
         self.context.apply_config(&config);
         let before = Arc::clone(&book.links);
         let mut links = Vec::with_capacity(config.servers.len());
@@ -62,7 +62,7 @@ impl Registry {
             }
             let list = if old.is_some() { &mut changes.updated } else { &mut changes.added };
             list.push(server.id.clone());
-            // It is the same server to whoever counts its calls.
+            // Callers see the same server, so its statistics go on.
             let stats = old.map_or_else(CallStats::default, |old| old.stats().clone());
             let link = Link::new(Arc::clone(&self.context), Arc::clone(&config), place, None, stats)?;
             link.start_if_eager();
@@ -95,7 +95,7 @@ impl Registry {
         if others {
             book.servers_version = book.config_version;
         }
-        // Others than those whose tools are known are looked at when they list them.
+        // The rules of the other servers are matched when those list their tools.
         self.context.forget_rules(|server| changes.unchanged.iter().any(|known| known == server));
         let known = book.links.iter().filter_map(|link| Some((link.id().to_owned(), link.known_tools()?)));
         let known: Vec<_> = known.collect();
@@ -109,8 +109,8 @@ impl Registry {
         Ok(changes)
     }
 
-    /// The servers that would be reached or run otherwise now than when they were connected: a file, a variable or a
-    /// command that their configuration names has something else to say.
+    /// Returns the servers whose connection is out of date, because a file, a variable or a command in their
+    /// configuration now has another value.
     pub async fn stale(&self) -> BTreeSet<String> {
         let mut links = self.links().to_vec();
         links.extend(links.clone().iter().flat_map(|link| self.state().scoped_links_of(link.id())));
@@ -120,13 +120,13 @@ impl Registry {
 }
 
 impl ConfigChanges {
-    /// Whether there are other servers than before, or the same ones in another way.
+    /// Reports whether servers were added, removed or reconfigured.
     pub fn servers_changed(&self) -> bool {
         [&self.added, &self.removed, &self.updated].into_iter().any(|list| !list.is_empty())
     }
 }
 
-/// Whether a server is reached and run as before, wherever in the file it now stands.
+/// Reports whether a server is reached and run as before, regardless of its position in the file.
 fn same(before: (&Config, &ServerConfig), after: (&Config, &ServerConfig)) -> bool {
     let of_all = |config: &Config| {
         let settings = &config.settings;

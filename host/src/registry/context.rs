@@ -1,4 +1,4 @@
-//! What all connections of a registry share.
+//! State that all connections of a registry share.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -33,38 +33,38 @@ use crate::transport::Connect;
 #[cfg(feature = "oauth")]
 use crate::transport::endpoint::RemoteSite;
 
-/// What all connections of a registry share.
+/// State that all connections of a registry share.
 pub(super) struct RegistryContext {
     pub(super) variables: Variables,
     pub(super) handler: Arc<dyn Handler>,
     pub(super) transports: HashMap<String, Arc<dyn Connect>>,
-    /// The configuration of now.
+    /// The current configuration.
     config: Mutex<Arc<Config>>,
-    /// How many may start at a time.
+    /// Limits how many servers start at the same time.
     starts: Mutex<Arc<Semaphore>>,
-    /// All secrets that were ever filled in: what is printed is searched for them.
+    /// All secrets resolved so far, hidden in all output.
     secrets: Arc<Mutex<Secrets>>,
-    /// Decides how the lives of servers go on.
+    /// Decides the next step of each server's lifecycle.
     logic: Mutex<Supervisor>,
     pub(super) lifetime: RegistryLifetime,
-    /// The folder that calls are recorded in, whatever the configuration says of that.
+    /// The folder for recorded calls; overrides the configuration.
     record: Option<PathBuf>,
-    /// When the clock of the lifecycles began.
+    /// The zero point of the lifecycle clock.
     origin: Instant,
     pub(super) queues: Queues,
-    /// Sessions that are being ended in good manners.
+    /// Sessions that are being closed, and other cleanup.
     closing: Mutex<JoinSet<()>>,
-    /// All is being closed: nothing is opened any more.
+    /// True once the registry is closing; nothing is opened any more.
     shutdown: watch::Sender<bool>,
-    /// Counts the lists of tools that were not as before.
+    /// Counts changes of tool lists.
     tools: watch::Sender<u64>,
-    /// Counts the changes of servers' states.
+    /// Counts changes of servers' states.
     states: watch::Sender<u64>,
-    /// What servers tell of their other lists and of their resources.
+    /// Sends events of servers to all who listen.
     pub(super) events: broadcast::Sender<LinkEvent>,
-    /// The least grave lines of logs that each who wants any wants.
+    /// The lowest log level that each listener wants.
     levels: Mutex<HashMap<u64, LogLevel>>,
-    /// Rules that fit no tool.
+    /// Rules that match no tool.
     pub(super) unmatched: UnmatchedRules,
     #[cfg(feature = "oauth")]
     accounts: Accounts,
@@ -104,10 +104,10 @@ impl RegistryContext {
         context
     }
 
-    /// Takes what another configuration says of all servers together.
+    /// Applies the global settings of a new configuration.
     pub(super) fn apply_config(&self, config: &Arc<Config>) {
         let before = std::mem::replace(&mut *self.locked_config(), Arc::clone(config));
-        // Those that start this moment have their turn, whatever comes after them.
+        // Servers that are starting now keep their permits of the old semaphore.
         if before.settings.start_concurrency != config.settings.start_concurrency {
             *self.starts.lock().unwrap_or_else(PoisonError::into_inner) = starts(config);
         }
@@ -115,18 +115,18 @@ impl RegistryContext {
         self.hide_secrets(config);
     }
 
-    /// Lets nobody see what servers would be given: another one may show it before they are started.
+    /// Hides the secrets of all servers now: one server may print another's before that one is started.
     fn hide_secrets(&self, config: &Config) {
         let known = known_secrets(config, &self.variables);
         self.secrets().merge(&known);
     }
 
-    /// The configuration of now.
+    /// Returns the current configuration.
     pub(super) fn config(&self) -> Arc<Config> {
         Arc::clone(&self.locked_config())
     }
 
-    /// How many may start at a time.
+    /// Returns the semaphore that limits how many servers start at the same time.
     pub(super) fn starts(&self) -> Arc<Semaphore> {
         Arc::clone(&self.starts.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -135,7 +135,7 @@ impl RegistryContext {
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody wants lines of logs from this level on, or none any more.
+    /// Sets the log level that a listener wants, or removes it.
     pub(super) fn want_level(&self, who: u64, level: Option<LogLevel>) {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         match level {
@@ -144,7 +144,7 @@ impl RegistryContext {
         };
     }
 
-    /// The least grave lines of logs that anybody wants.
+    /// Returns the lowest log level that anybody wants.
     pub(super) fn wanted_level(&self) -> Option<LogLevel> {
         self.levels.lock().unwrap_or_else(PoisonError::into_inner).values().min().copied()
     }
@@ -153,12 +153,12 @@ impl RegistryContext {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where all secrets are gathered.
+    /// Returns the shared collection of all secrets.
     pub(super) fn shared_secrets(&self) -> Arc<Mutex<Secrets>> {
         Arc::clone(&self.secrets)
     }
 
-    /// Our account with a server.
+    /// Returns the OAuth account with a server.
     #[cfg(feature = "oauth")]
     pub(super) fn account(
         &self,
@@ -170,11 +170,11 @@ impl RegistryContext {
     }
 
     pub(super) fn logic(&self) -> MutexGuard<'_, Supervisor> {
-        // A panic while the component was asked leaves the supervisor as whole as a trap does.
+        // A panic while asking the component leaves the supervisor as usable as a trap does.
         self.logic.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The rules of the machine for a server.
+    /// Returns the lifecycle policy for a server.
     pub(super) fn policy(&self, server: &ServerConfig) -> lifecycle::Policy {
         let rules = &server.lifecycle;
         let policy = lifecycle::Policy {
@@ -186,21 +186,21 @@ impl RegistryContext {
         };
         match self.lifetime {
             RegistryLifetime::LongRunning => policy,
-            // Who calls once wants to hear at once what is wrong.
+            // A single call reports a failure at once instead of retrying.
             RegistryLifetime::OneShot => {
                 lifecycle::Policy { eager: false, acquire_limit_ms: 0, health_interval_ms: 0, ..policy }
             }
         }
     }
 
-    /// Who keeps and summarises results that are too long, as the configuration says.
+    /// Builds the condenser that the configuration describes; it stores and summarises results that are too long.
     pub(super) fn condenser(&self, config: &Config) -> Arc<Condenser> {
         let condenser = Condenser::new(config, &self.variables);
         self.secrets().merge(condenser.secrets());
         Arc::new(condenser)
     }
 
-    /// Who records calls, as the configuration says; the one of before, where that says the same.
+    /// Returns the recorder that the configuration describes, and keeps the previous one if its options are the same.
     pub(super) fn recorder(
         &self,
         component: &Component,
@@ -230,12 +230,12 @@ impl RegistryContext {
         started.map(Arc::new).map_err(|error| warn!("calls are not recorded: {error}")).ok()
     }
 
-    /// A server before its first event.
+    /// Returns the lifecycle state of a server before its first event.
     pub(super) fn initial(&self, enabled: bool) -> LogicResult<lifecycle::Server> {
         self.logic().initial(enabled)
     }
 
-    /// One step of a server's lifecycle, now.
+    /// Performs one step of a server's lifecycle at the current time.
     pub(super) fn step(
         &self,
         server: lifecycle::Server,
@@ -246,23 +246,23 @@ impl RegistryContext {
         self.logic().step(server, event, policy, now)
     }
 
-    /// Whether a server counts as ready; one that the component cannot judge does not.
+    /// Reports whether a server counts as ready; false if the component fails.
     pub(super) fn counts_as_ready(&self, server: lifecycle::Server) -> bool {
         self.logic().counts_as_ready(server).unwrap_or(false)
     }
 
-    /// Whether a name or a glob of the configuration means a tool.
+    /// Reports whether a name or a glob of the configuration matches a tool.
     pub(super) fn matches(&self, pattern: &str, tool: &str) -> bool {
         let rules = filtering::Rules { allow: Some(vec![pattern.to_owned()]), deny: Vec::new() };
         self.logic().filter(&rules, &[tool.to_owned()]).is_ok_and(|kept| !kept.is_empty())
     }
 
-    /// A time of the lifecycles' clock.
+    /// Converts a time of the lifecycle clock to an instant.
     pub(super) fn instant(&self, at_ms: u64) -> Instant {
         self.origin + Duration::from_millis(at_ms)
     }
 
-    /// The queues of a server: its own, which has no name, and those that it names.
+    /// Returns the queues of a server: its own, which has no name, and those that it names.
     pub(super) fn queues_of(&self, server: &ServerConfig) -> Vec<(String, Arc<Queue>)> {
         let own = server.max_concurrent.map(|slots| {
             let name = format!("server {}", server.id);
@@ -275,7 +275,7 @@ impl RegistryContext {
         own.into_iter().chain(named.into_iter().map(|name| (name.clone(), self.queues.get(name)))).collect()
     }
 
-    /// Ends a session in good manners once nobody waits for an answer on it, or all is being closed.
+    /// Closes a session once it is idle, after `longest`, or when the registry closes.
     pub(super) fn close_after_use(&self, session: Arc<Session>, longest: Duration) {
         let mut over = self.shutdown.subscribe();
         self.spawn_cleanup(async move {
@@ -292,63 +292,63 @@ impl RegistryContext {
         });
     }
 
-    /// Runs something to its end that nobody waits for, but whoever closes all.
+    /// Runs cleanup in the background; only closing the registry waits for it.
     pub(super) fn spawn_cleanup(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         while closing.try_join_next().is_some() {}
         closing.spawn(work);
     }
 
-    /// Nothing is opened from now on.
+    /// Stops the opening of new connections.
     pub(super) fn begin_shutdown(&self) {
         self.shutdown.send_replace(true);
     }
 
-    /// Whether nothing is opened any more.
+    /// Reports whether the registry is closing.
     pub(super) fn is_shutting_down(&self) -> bool {
         *self.shutdown.borrow()
     }
 
-    /// Waits until all sessions that were to be ended have ended.
+    /// Waits until all cleanup is done.
     pub(super) async fn wait_closed(&self) {
         let closing = std::mem::take(&mut *self.closing.lock().unwrap_or_else(PoisonError::into_inner));
         closing.join_all().await;
     }
 
-    /// Ends at once what was to be ended in good manners.
+    /// Aborts all cleanup.
     pub(super) fn abort_cleanup(&self) {
         self.closing.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }
 
-    /// The tools of some server are not as before.
+    /// Announces that the tools of some server changed.
     pub(super) fn tools_changed(&self) {
         self.tools.send_modify(|count| *count += 1);
     }
 
-    /// Counts the changes of tools, of all servers together.
+    /// Returns a counter of tool list changes on all servers.
     pub(super) fn tools(&self) -> watch::Receiver<u64> {
         self.tools.subscribe()
     }
 
-    /// Prompts and resources of some server are not as before.
+    /// Announces that prompts and resources of some server may have changed.
     pub(super) fn announce_list_changes(&self) {
         for event in [ServerEvent::PromptsChanged, ServerEvent::ResourcesChanged] {
-            // That nobody listens is no fault.
+            // An error only means that nobody listens.
             let _ = self.events.send(LinkEvent { link: None, event });
         }
     }
 
-    /// A server stands elsewhere than before.
+    /// Announces that a server's state changed.
     pub(super) fn state_changed(&self) {
         self.states.send_modify(|count| *count += 1);
     }
 
-    /// Counts the changes of servers' states.
+    /// Returns a counter of server state changes.
     pub(super) fn states(&self) -> watch::Receiver<u64> {
         self.states.subscribe()
     }
 
-    /// How many changes there were.
+    /// Returns the number of tool list changes so far.
     pub(super) fn tools_count(&self) -> u64 {
         *self.tools.borrow()
     }
@@ -359,7 +359,7 @@ fn starts(config: &Config) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(config.settings.start_concurrency(cores)))
 }
 
-/// The limits of a configured queue; what is not said is as for all others.
+/// Returns the limits of a configured queue, with the usual values for those it does not set.
 fn limits(rules: &QueueRules) -> QueueLimits {
     let usual = QueueDefaults::default().named(&rules.name);
     QueueLimits {
@@ -370,12 +370,12 @@ fn limits(rules: &QueueRules) -> QueueLimits {
     }
 }
 
-/// How many news a slow listener may lag behind.
+/// How many events a slow receiver may lag behind.
 const NEWS: usize = 256;
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// How often to look whether a session is still used.
+/// How often to check whether a session is still in use.
 const LOOK: Duration = Duration::from_secs(1);

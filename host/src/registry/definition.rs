@@ -6,16 +6,17 @@ use serde_json::value::RawValue;
 use crate::json::{self, JsonObject};
 use crate::logic::types::{Annotations, Tool};
 
-/// A tool, with the whole of what its server wrote.
+/// A tool, with the full text that its server wrote.
 pub struct ToolDefinition {
-    /// Its name on its server.
+    /// The tool's name on its server.
     pub name: String,
-    /// All that the server says of it.
+    /// The whole item as the server wrote it.
     pub raw: Box<RawValue>,
     tool: Tool,
 }
 
-/// The name goes back to the server as it is; what else is of a wrong type says nothing.
+/// The members that matter here. A name must be a string, because it goes back to the server; other members of a wrong
+/// type are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ToolFields<'a> {
@@ -29,19 +30,19 @@ struct ToolFields<'a> {
 }
 
 impl ToolDefinition {
-    /// Reads an item of `tools/list`; `None` is one without a name.
+    /// Reads an item of `tools/list`; `None` if it has no usable name.
     pub fn read(item: &RawValue) -> Option<Self> {
         match serde_json::from_str::<ToolFields>(item.get()) {
             Ok(read) => Some(ToolDefinition { name: read.name.clone(), raw: item.to_owned(), tool: tool(read) }),
             Err(error) => {
                 let name = JsonObject::read(item.get()).and_then(|item| json::string_value(item.get("name")?));
-                tracing::warn!(tool = name, "left out a tool that cannot be read: {error}");
+                tracing::warn!(tool = name, "skipped a tool that cannot be read: {error}");
                 None
             }
         }
     }
 
-    /// What the component needs to know.
+    /// Returns the tool in the component's form.
     pub fn tool(&self) -> Tool {
         self.tool.clone()
     }

@@ -1,4 +1,4 @@
-//! One configured server and the connection to it, kept alive for whoever uses it.
+//! One configured server and its connection, kept alive for its users.
 
 mod authorize;
 mod connection;
@@ -36,64 +36,64 @@ use listing::{ListAttempts, OtherListings};
 use opener::SessionOpener;
 use watching::WatchedResources;
 
-/// One configured server. All gates that share it share its connection.
+/// One configured server. Gates that share the server share its connection.
 pub struct Link {
     weak_self: Weak<Link>,
     opener: Arc<SessionOpener>,
     policy: lifecycle::Policy,
     state: Mutex<State>,
-    /// Told after each step of the machine.
+    /// Notified after each lifecycle step.
     changed: watch::Sender<()>,
-    /// How many hold a lease, or watch a resource.
+    /// How many hold a lease or watch a resource.
     users: AtomicUsize,
-    /// How many of them watch a resource; what is replaced is not kept for them.
+    /// How many of them watch a resource; a retired link does not wait for those.
     watchers: AtomicUsize,
     watched: Mutex<WatchedResources>,
     /// How many leases there ever were.
     leases: AtomicU64,
-    /// The machine has been told that somebody wants the server.
+    /// Whether the lifecycle knows that somebody wants the server.
     wanted: AtomicBool,
-    /// Another has taken its place: it is there for those who have it, and for nobody else.
+    /// Whether a newer link has replaced this one; current users may keep it, and new ones are rejected.
     retired: AtomicBool,
     tools: Mutex<Option<Arc<ToolList>>>,
-    /// One list is asked for at a time; who waits meanwhile takes what comes of it.
+    /// Allows one list request at a time; waiting callers share its result.
     listing: Arc<Semaphore>,
     lists: Mutex<ListAttempts>,
-    /// What the server last listed beside its tools, by kind.
+    /// The server's other lists (not its tools), by kind.
     other_lists: Mutex<OtherListings>,
-    /// There is one connection at a time, and the next waits until nothing is left of the last.
+    /// Allows one connection at a time; the next waits until the last has ended completely.
     connection_slot: Arc<Semaphore>,
-    /// How calls of this server went, over whichever connection.
+    /// Statistics of calls to this server, over all its connections.
     stats: CallStats,
     queues: Vec<(String, Arc<Queue>)>,
-    /// The server is told which session it is used for.
+    /// Whether the server receives the id of the session that uses it.
     uses_session: bool,
 }
 
-/// Where the server stands.
+/// The state of a server and its connection.
 struct State {
     machine: lifecycle::Server,
     connection: Option<ActiveConnection>,
-    /// Counts the attempts, so that what an older one reports is not taken for news.
+    /// Counts connection attempts, to ignore reports of older ones.
     attempts: u64,
     attempt: Option<OwnedTask>,
     probe: Option<OwnedTask>,
     timer: Option<OwnedTask>,
-    /// Looks whether anybody still uses the server.
+    /// Checks whether anybody still uses the server.
     janitor: Option<OwnedTask>,
-    /// Looks whether there is an authorization by now.
+    /// Checks whether there is an authorization by now.
     auth_watch: Option<OwnedTask>,
-    /// The authorization that was refused.
+    /// The edition of the authorization that the server rejected.
     refused_edition: u64,
-    /// Nothing is opened any more.
+    /// Whether the link is closed; nothing is opened any more.
     closed: bool,
     /// Why there is no connection.
     last_failure: Option<Unavailable>,
-    /// The last attempt to get one failed, and nothing has begun anew since.
+    /// Whether the last attempt to connect failed and no new start followed.
     start_failed: bool,
-    /// What is wrong with its configuration, as far as only filling it in could show, and when that was seen.
+    /// A configuration problem that only resolving could show, and when it was seen.
     config_problem: Option<(Problem, Instant)>,
-    /// It was up before, and is to be so again.
+    /// Whether the server was connected and is being restarted.
     was_connected: bool,
     since: SystemTime,
     last_error: Option<LastError>,
@@ -159,71 +159,71 @@ impl Link {
         }))
     }
 
-    /// The id of the server.
+    /// Returns the id of the server.
     pub fn id(&self) -> &str {
         &self.server().id
     }
 
-    /// Tells its connection from those of all other links.
+    /// Returns the number that distinguishes this link's connection from all others.
     pub(crate) fn number(&self) -> u64 {
         self.opener.number
     }
 
-    /// What the configuration says of it.
+    /// Returns the configuration of the server.
     pub fn server(&self) -> &ServerConfig {
         self.opener.server()
     }
 
-    /// Whether all gates of a session may use it, whichever session that is.
+    /// Reports whether gates of this session can use the shared connection.
     pub(super) fn is_shared_for(&self, session: Option<&str>) -> bool {
         self.server().lifecycle.shared && (session.is_none() || !self.uses_session)
     }
 
-    /// Whether the server is told which session it is used for.
+    /// Reports whether the server receives the id of the session that uses it.
     pub(super) fn uses_session(&self) -> bool {
         self.uses_session
     }
 
-    /// Lets all who listen know what the server told.
+    /// Sends an event of the server to all listeners.
     fn broadcast(&self, event: ServerEvent) {
-        // A server that logs without end must not drown what others tell.
+        // A server that logs without end must not displace events of others.
         if let ServerEvent::Log { level, .. } = &event
             && self.wanted_level().is_none_or(|wanted| LogLevel::of(level).is_some_and(|level| level < wanted))
         {
             return;
         }
-        // That nobody listens is no fault.
+        // An error only means that nobody listens.
         let _ = self.opener.context.events.send(LinkEvent { link: Some(Weak::clone(&self.weak_self)), event });
     }
 
-    /// The least grave lines of its log that anybody wants.
+    /// Returns the lowest log level that anybody wants.
     fn wanted_level(&self) -> Option<LogLevel> {
         self.opener.context.wanted_level()
     }
 
-    /// Tells the server which lines of its log are wanted, if it is connected.
+    /// Sends the wanted log level to the server, if it is connected.
     pub(super) async fn send_log_level(&self) {
         if let (Some(session), Some(level)) = (self.current(), self.wanted_level()) {
             session.set_level(level).await;
         }
     }
 
-    /// Whether tools are asked for as soon as there is a connection.
+    /// Reports whether tools are listed as soon as there is a connection.
     fn lists_on_connect(&self) -> bool {
         self.opener.context.lifetime == RegistryLifetime::LongRunning
     }
 
-    /// How its calls went so far.
+    /// Returns the statistics of calls to this server.
     pub fn stats(&self) -> &CallStats {
         &self.stats
     }
 
-    /// Whether calls may have to wait for their turn.
+    /// Reports whether calls may have to wait in a queue.
     pub(crate) fn has_queues(&self) -> bool {
         !self.queues.is_empty()
     }
 
-    /// The queues that a call of this tool has to pass, in this order.
+    /// Returns the queues that a call of this tool passes, in order.
     pub(crate) fn queues(&self, tool: &str) -> impl Iterator<Item = &Arc<Queue>> {
         let context = &self.opener.context;
         let of_tool = self.server().tool_queues.iter().find(|(pattern, _)| context.matches(pattern, tool));
@@ -233,12 +233,12 @@ impl Link {
         own.chain(named).map(|(_, queue)| queue)
     }
 
-    /// The session, if there is one.
+    /// Returns the session, if there is one.
     pub fn current(&self) -> Option<Arc<Session>> {
         self.state().connection.as_ref().map(|connection| Arc::clone(&connection.session))
     }
 
-    /// This session is no longer good: the next who asks gets another one.
+    /// Discards a broken session; the next caller gets a new one.
     pub fn discard_session(&self, broken: &Arc<Session>) {
         let mut state = self.state();
         let current = state.connection.as_ref().filter(|connection| Arc::ptr_eq(&connection.session, broken));
@@ -247,7 +247,7 @@ impl Link {
         }
     }
 
-    /// A call over this session was not answered in time: the server is looked after.
+    /// Reports a call timeout on this session, so that the lifecycle probes the server.
     pub fn report_timeout(&self, session: &Arc<Session>) {
         let mut state = self.state();
         if state.connection.as_ref().is_some_and(|connection| Arc::ptr_eq(&connection.session, session)) {
@@ -255,16 +255,16 @@ impl Link {
         }
     }
 
-    /// Where the server stands.
+    /// Returns the status of the server.
     pub fn status(&self) -> ServerStatus {
         let state = self.state();
         let session = state.connection.as_ref().map(|connection| &connection.session);
-        // Before the rest, which holds the lock of the tools until all of it is there.
+        // Comes first: the struct below holds the lock of the tools until it is complete.
         let cut_lists = self.cut_lists();
         ServerStatus {
             server: self.id().to_owned(),
             kind: self.server().kind.name(),
-            // The machine hears of nothing any more once all is closed.
+            // The lifecycle receives no events after closing.
             state: if state.closed { lifecycle::State::Disabled } else { state.machine.state },
             ready: !state.closed && self.opener.context.counts_as_ready(state.machine),
             connections: usize::from(session.is_some()),
@@ -289,23 +289,23 @@ impl Link {
         }
     }
 
-    /// Switches this connection on or off.
+    /// Enables or disables this connection.
     pub(super) fn set_enabled(&self, on: bool) {
         self.handle_event(if on { &lifecycle::Event::Enabled } else { &lifecycle::Event::Disabled });
     }
 
-    /// Whether the server is switched off.
+    /// Reports whether the server is disabled.
     pub fn is_disabled(&self) -> bool {
         self.state().machine.state == lifecycle::State::Disabled
     }
 
-    /// The same by the word of somebody, and not for a fault of its configuration.
+    /// Reports whether somebody disabled the server, as opposed to a configuration problem.
     pub(super) fn is_switched_off(&self) -> bool {
         let state = self.state();
         state.machine.state == lifecycle::State::Disabled && state.config_problem.is_none()
     }
 
-    /// Ends the connection, if there is one, and begins anew, also where it was given up.
+    /// Closes the connection, if there is one, and opens a new one, even after the server has failed.
     pub(super) fn reconnect(&self) {
         let mut state = self.state();
         if state.machine.state == lifecycle::State::Disabled && state.config_problem.is_none() {
@@ -315,7 +315,7 @@ impl Link {
         self.step(&mut state, &lifecycle::Event::Enabled);
     }
 
-    /// Begins anew where the server was given up.
+    /// Reconnects if the server has failed.
     pub(super) fn retry_if_failed(&self) {
         let given_up = {
             let state = self.state();
@@ -327,7 +327,7 @@ impl Link {
         }
     }
 
-    /// Starts the server now if it is to run whether anybody wants it or not; what is wrong with its configuration is told.
+    /// Starts the server if it is eager, and reports problems of its configuration.
     pub(super) fn start_if_eager(&self) {
         if !self.server().enabled || self.server().problem.is_some() {
             return;
@@ -339,7 +339,7 @@ impl Link {
         }
     }
 
-    /// Ends the connection in good manners, and for good.
+    /// Ends the connection in an orderly way, and for good.
     pub async fn close(&self) {
         let (connection, attempt) = {
             let mut state = self.state();
@@ -357,7 +357,7 @@ impl Link {
         }
     }
 
-    /// Closes once nobody uses it any more; new users are turned away from now on.
+    /// Rejects new users and closes once nobody uses the link.
     pub(super) fn retire(self: Arc<Self>) -> impl Future<Output = ()> {
         let mut changed = self.changed.subscribe();
         self.retired.store(true, Ordering::SeqCst);
@@ -373,28 +373,28 @@ impl Link {
         }
     }
 
-    /// Whether it would be reached or run otherwise now than when it was last connected.
+    /// Reports whether the server would now be reached or run differently than when it was last connected.
     pub(super) async fn is_stale(&self) -> bool {
         self.opener.is_stale().await
     }
 
-    /// Whether nothing is opened any more.
+    /// Reports whether the link is closed.
     pub(super) fn is_closed(&self) -> bool {
         self.state().closed
     }
 
-    /// Whether another has taken its place.
+    /// Reports whether a newer link has replaced this one.
     pub(crate) fn is_retired(&self) -> bool {
         self.retired.load(Ordering::SeqCst)
     }
 
-    /// Whether it was lost, and is being brought up again.
+    /// Reports whether the connection was lost and the server is being restarted.
     pub(crate) fn is_restarting(&self) -> bool {
         self.state().machine.state == lifecycle::State::Restarting
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each step leaves the state whole.
+        // Each step leaves the state consistent, so a poisoned lock is safe to use.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

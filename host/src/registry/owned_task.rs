@@ -2,20 +2,20 @@
 
 use tokio::task::JoinHandle;
 
-/// A task that is stopped when this is dropped.
+/// A task that is aborted when this is dropped.
 #[derive(Debug)]
 pub(super) struct OwnedTask(JoinHandle<()>);
 
 impl OwnedTask {
-    /// Starts the work.
+    /// Spawns the task.
     pub(super) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Self {
         OwnedTask(tokio::spawn(work))
     }
 
-    /// Stops the work, and waits until nothing of it is left.
+    /// Aborts the task, and waits until it has ended.
     pub(super) async fn stop(mut self) {
         self.0.abort();
-        // It was stopped, or had ended before.
+        // An error only means that the task was aborted.
         let _ = (&mut self.0).await;
     }
 }

@@ -1,4 +1,4 @@
-//! How servers are, as data.
+//! The status of servers, as data.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,83 +6,82 @@ use crate::logic::types::lifecycle::State;
 use crate::queue::QueueStats;
 use crate::stats::StatsSnapshot;
 
-/// How one server is.
+/// The status of one server.
 #[derive(Debug, Clone)]
 pub struct ServerStatus {
     /// The id of the server.
     pub server: String,
-    /// How it is reached: `stdio`, `http`, `sse`, `websocket` or `custom`.
+    /// The transport: `stdio`, `http`, `sse`, `websocket` or `custom`.
     pub kind: &'static str,
-    /// Where it stands.
+    /// The state of its lifecycle.
     pub state: State,
-    /// It counts as ready: it answers, or it sleeps and its last start succeeded.
+    /// Whether it counts as ready: it answers, or it is dormant and its last start succeeded.
     pub ready: bool,
-    /// Since when it stands there.
+    /// When it entered this state.
     pub since: SystemTime,
-    /// The era that it speaks, while it is connected.
+    /// The protocol era, while it is connected.
     pub era: Option<&'static str>,
-    /// The version of MCP that it speaks, while it is connected.
+    /// The MCP version, while it is connected.
     pub version: Option<String>,
     /// Its own name, while it is connected.
     pub name: Option<String>,
-    /// How many tools it listed last.
+    /// The number of tools in its last list.
     pub tools: Option<usize>,
-    /// Which of its lists are longer than is taken, so that the rest is left out; in words.
+    /// Descriptions of lists that exceeded a limit and were cut.
     pub cut_lists: Vec<String>,
-    /// How many connections there are to it; gates and sessions may have their own.
+    /// The number of connections; gates and sessions may have their own.
     pub connections: usize,
-    /// How many use it at this moment.
+    /// The number of current users.
     pub users: usize,
-    /// How its calls went.
+    /// Statistics of its calls.
     pub calls: StatsSnapshot,
-    /// What went wrong last, and when.
+    /// The last error.
     pub last_error: Option<LastError>,
-    /// When it was last looked after.
+    /// The time of the last health check.
     pub last_check: Option<SystemTime>,
-    /// How long its last start took.
+    /// How long the last start took.
     pub started_in: Option<Duration>,
-    /// How often it was to be brought up again.
+    /// How often it was restarted.
     pub restarts: u64,
-    /// Its process, where it is one of ours.
+    /// The process id, if it is a local process.
     pub pid: Option<u32>,
-    /// What is wrong with its configuration.
+    /// The problem of its configuration.
     pub problem: Option<String>,
     /// The queues that its calls pass.
     pub queues: Vec<QueueStats>,
 }
 
-/// What went wrong last, and when.
+/// The last error of a server, and its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastError {
-    /// In words, without secrets.
+    /// The text of the error, without secrets.
     pub text: String,
-    /// When.
+    /// The time of the error.
     pub at: SystemTime,
 }
 
-/// Something that an operator should look at.
+/// A warning for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
     /// The id of the server.
     pub server: String,
-    /// What is wrong, in words.
+    /// The text of the warning.
     pub text: String,
-    /// Since when.
+    /// Since when it applies.
     pub since: SystemTime,
 }
 
-/// Whether the registry as a whole can be used.
+/// The readiness of the whole registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadinessReport {
-    /// It can be used, by the configured measure.
+    /// Whether the registry is ready by the configured rule.
     pub ready: bool,
-    /// What does not work, whether it counts or not.
+    /// All warnings, whether they affect readiness or not.
     pub warnings: Vec<Warning>,
 }
 
 impl ServerStatus {
-    /// The same with another connection to the server counted in; where it stands is where the one stands that most
-    /// wants to be looked at.
+    /// Adds another connection to the server, and shows the state of the one that needs more attention.
     pub(super) fn with(self, other: ServerStatus) -> Self {
         let connections = self.connections + other.connections;
         let (users, restarts) = (self.users + other.users, self.restarts + other.restarts);
@@ -95,7 +94,7 @@ impl ServerStatus {
         ServerStatus { connections, users, restarts, last_error, tools, ..shown }
     }
 
-    /// What an operator should know, if anything is wrong.
+    /// Returns a warning for the operator, if anything is wrong.
     pub fn warning(&self) -> Option<Warning> {
         let last = || self.last_error.as_ref().map(|error| format!(": {}", error.text)).unwrap_or_default();
         let text = match (&self.problem, self.state) {
@@ -103,11 +102,11 @@ impl ServerStatus {
             (None, State::Failed) => format!("it is down{}", last()),
             (None, State::Restarting) => format!("it is being restarted{}", last()),
             (None, State::Degraded) => format!("it is slow to answer{}", last()),
-            (None, State::NeedsAuth) => format!("it wants an authorization{}", last()),
+            (None, State::NeedsAuth) => format!("it needs authorization{}", last()),
             (None, State::Disabled | State::Dormant | State::Connecting | State::Ready) => {
                 match self.cut_lists.as_slice() {
                     [] => return None,
-                    cut => format!("some of it is left out: {}", cut.join(", ")),
+                    cut => format!("lists were cut: {}", cut.join(", ")),
                 }
             }
         };
@@ -115,7 +114,7 @@ impl ServerStatus {
     }
 }
 
-/// The name of a state, as the contract spells it.
+/// Returns the name of a state, as in the WIT.
 pub fn state_name(state: State) -> &'static str {
     match state {
         State::Disabled => "disabled",
@@ -129,7 +128,7 @@ pub fn state_name(state: State) -> &'static str {
     }
 }
 
-/// How much a state wants to be looked at.
+/// Ranks states by how much attention they need.
 fn rank(state: State) -> u8 {
     match state {
         State::Disabled => 0,

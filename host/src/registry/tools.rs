@@ -8,14 +8,14 @@ use crate::session::Listing;
 
 use super::definition::ToolDefinition;
 
-/// What a server listed.
+/// The tools that a server listed.
 pub struct ToolList {
     listing: Arc<Listing>,
-    /// Which list this is; a later one of the same server has another number.
+    /// The number of this list, different for each new list of the server.
     pub number: u64,
     /// The tools as their server wrote them, in its order.
     pub definitions: Vec<ToolDefinition>,
-    /// The same tools in the words of the component.
+    /// The tools in the component's form.
     pub offered: Arc<[Tool]>,
 }
 
@@ -27,23 +27,23 @@ impl ToolList {
         ToolList { listing, number, definitions, offered }
     }
 
-    /// The list that this was read from.
+    /// Returns the list that these tools were read from.
     pub(crate) fn listing(&self) -> &Listing {
         &self.listing
     }
 
-    /// Whether this is what was read from that list.
+    /// Reports whether these tools were read from that list.
     pub(super) fn is_of(&self, listing: &Arc<Listing>) -> bool {
         Arc::ptr_eq(&self.listing, listing)
     }
 
-    /// Whether that list says the same.
+    /// Reports whether that list has the same content.
     pub(super) fn says_the_same(&self, listing: &Listing) -> bool {
         let (ours, theirs) = (&self.listing.items, &listing.items);
         self.listing.cut == listing.cut && ours.iter().map(|tool| tool.get()).eq(theirs.iter().map(|tool| tool.get()))
     }
 
-    /// How the server describes the tool of this name; where it lists one twice, the first counts.
+    /// Returns the definition of a tool by name; the first one if the server lists it twice.
     pub fn definition(&self, name: &str) -> Option<&ToolDefinition> {
         self.definitions.iter().find(|definition| definition.name == name)
     }

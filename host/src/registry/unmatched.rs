@@ -1,6 +1,6 @@
-//! Rules that fit no tool of their server, found whenever the tools of a server or the rules about it are new.
+//! Rules that match no tool of their server, checked whenever the tools or the rules change.
 //!
-//! Whether a rule fits is for the component to say; what was probably meant is looked for here.
+//! The component decides whether a rule matches; this file finds the nearest name for the hint.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,26 +16,26 @@ use crate::gate;
 use crate::logic::Supervisor;
 use crate::logic::types::filtering::{DestructivePolicy, Policy, RuleList, Rules, ServerRules};
 
-/// What was found, by server.
+/// The unmatched rules by server.
 #[derive(Default)]
 pub(super) struct UnmatchedRules(Mutex<BTreeMap<String, Vec<UnmatchedRule>>>);
 
-/// A rule that fits no tool of its server.
+/// A rule that matches no tool of its server.
 #[derive(Debug, Clone)]
 pub struct UnmatchedRule {
-    /// Whose token the rule belongs to; none where it holds for everybody.
+    /// The principal whose token has the rule; none if it applies to everyone.
     pub principal: Option<String>,
-    /// What an operator should know.
+    /// The warning for the operator.
     pub warning: Warning,
 }
 
 impl RegistryContext {
-    /// Finds the rules that fit none of these tools of a server. What was not found the last time is logged.
+    /// Finds the rules that match none of these tools, and logs the new ones.
     pub(super) fn match_rules(&self, server: &str, tools: &ToolList) {
         let names: Vec<String> = tools.offered.iter().map(|tool| tool.name.clone()).collect();
         let found = find(&mut self.logic(), &self.config(), server, &names);
         let found = found.unwrap_or_else(|error| {
-            tracing::warn!(server, "nobody can say whether its rules fit its tools: {error}");
+            tracing::warn!(server, "cannot check whether its rules match its tools: {error}");
             Vec::new()
         });
         let mut known = self.unmatched.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,18 +54,18 @@ impl RegistryContext {
         *known = rules;
     }
 
-    /// Forgets what was found about servers that begin anew or are no more.
+    /// Forgets the unmatched rules of all servers but those to keep.
     pub(super) fn forget_rules(&self, keep: impl Fn(&str) -> bool) {
         self.unmatched.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|server, _| keep(server));
     }
 
-    /// All rules that were found to fit no tool, by the ids of their servers.
+    /// Returns all rules that match no tool, by server id.
     pub(super) fn unmatched_rules(&self) -> Vec<UnmatchedRule> {
         self.unmatched.0.lock().unwrap_or_else(PoisonError::into_inner).values().flatten().cloned().collect()
     }
 }
 
-/// The rules about a server that fit none of its tools, in words, each with whose token it belongs to.
+/// Returns a text for each rule about a server that matches none of its tools, with the principal it belongs to.
 fn find(
     logic: &mut Supervisor,
     config: &Config,
@@ -86,7 +86,7 @@ fn find(
     Ok(found)
 }
 
-/// The tools that have queues of their own, as a list that the component can look at: it knows no queues.
+/// Wraps the patterns of `tool_queues` in a policy, because the component matches rules but knows no queues.
 fn queues_of(config: &Config, server: &str) -> Policy {
     let of = config.servers.iter().filter(|known| known.id == server).flat_map(|known| &known.tool_queues);
     let mut rules = ServerRules {
@@ -106,7 +106,7 @@ fn queues_of(config: &Config, server: &str) -> Policy {
     }
 }
 
-/// What a list is called in a configuration.
+/// Returns the configuration key of a list of rules.
 fn list_name(list: RuleList) -> &'static str {
     match list {
         RuleList::Allow => "allow",
@@ -118,17 +118,17 @@ fn list_name(list: RuleList) -> &'static str {
     }
 }
 
-/// Such as: `deny: "git_reste" fits none of its 12 tools; did you mean "git_reset"?`
+/// Describes an unmatched rule, such as `deny: "git_reste" matches none of its 12 tools; did you mean "git_reset"?`
 fn in_words(list: &str, pattern: &str, server: &str, tools: &[String]) -> String {
     let count = if tools.len() == 1 { "its 1 tool".to_owned() } else { format!("its {} tools", tools.len()) };
-    format!("{list}: {pattern:?} fits none of {count}{}", hint(pattern, server, tools))
+    format!("{list}: {pattern:?} matches none of {count}{}", hint(pattern, server, tools))
 }
 
-/// What was probably meant, or the tools that there are.
+/// Suggests the nearest tool, or lists the tools.
 fn hint(pattern: &str, server: &str, tools: &[String]) -> String {
     let word = pattern.replace(['*', '?'], "");
     let word = word.trim().trim_start_matches("tool:");
-    // Names are also shown with the id of their server before them.
+    // Names are also written with the server's id as a prefix.
     let bare = word.split_once(server).map(|(_, rest)| rest.trim_start_matches(['_', '.', '/']));
     let known = || tools.iter().map(String::as_str);
     let near = bare.filter(|bare| !bare.is_empty()).and_then(|bare| nearest::nearest(bare, known()));
@@ -142,7 +142,7 @@ fn hint(pattern: &str, server: &str, tools: &[String]) -> String {
     }
 }
 
-/// How many tools are named where none is near.
+/// How many tools the hint lists if none is similar.
 const SHOWN: usize = 8;
 
 #[cfg(test)]
@@ -161,7 +161,7 @@ mod tests {
         check("entirely-else", "; there are: \"git_reset\", \"git_log\", \"add\"");
         assert_eq!(
             in_words("deny", "x*", "git", &tools[..1]),
-            "deny: \"x*\" fits none of its 1 tool; there are: \"git_reset\""
+            "deny: \"x*\" matches none of its 1 tool; there are: \"git_reset\""
         );
     }
 

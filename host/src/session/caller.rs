@@ -1,4 +1,4 @@
-//! For whom a request is made, where that is not the owner of the session: what a gateway passes on of its clients.
+//! The caller of a request, if that is not the owner of the session: what a gateway forwards of its clients.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -9,24 +9,25 @@ use super::{Handler, LogLevel};
 use crate::json::JsonObject;
 use crate::rpc;
 
-/// For whom a request is made. The default is the owner of the session.
+/// The caller of a request; by default the owner of the session.
 #[derive(Clone, Default)]
 pub struct Caller {
-    /// What it can be asked, as the protocol writes the capabilities of a client; none means what the session's handler can.
+    /// The caller's client capabilities as JSON; `None` means those of the session's handler.
     pub capabilities: Option<Arc<str>>,
-    /// Members for the `_meta` of its requests, such as `traceparent`; what is the session's own to say is left out.
+    /// Members for the `_meta` of its requests, such as `traceparent`; members that only the session may set are
+    /// ignored.
     pub meta: JsonObject,
-    /// The least grave lines of the server's log that it wants.
+    /// The lowest level of server log messages that it wants.
     pub log_level: Option<LogLevel>,
-    /// Who answers what the server asks for this request; none means the handler of the session.
+    /// Answers the server's questions for this request; `None` means the handler of the session.
     pub handler: Option<Arc<dyn Handler>>,
-    /// It gets a result that wants input as it is, and asks again with the input.
+    /// Whether it handles a result that needs input itself, and repeats the request with the input.
     pub handles_input: bool,
-    /// What it gives in answer to an earlier result that wanted input.
+    /// Its response to an earlier result that needed input.
     pub input: InputResponse,
 }
 
-/// The input that a server wanted, on its way to it, byte for byte.
+/// The input that a server asked for, forwarded byte for byte.
 #[derive(Clone, Default)]
 pub struct InputResponse {
     /// `inputResponses`.
@@ -36,7 +37,7 @@ pub struct InputResponse {
 }
 
 impl InputResponse {
-    /// The members that a request gets.
+    /// Returns the members to add to a request.
     pub(super) fn members(&self) -> Vec<(&'static str, &RawValue)> {
         let responses = self.responses.as_deref().map(|responses| ("inputResponses", responses));
         let state = self.state.as_deref().map(|state| ("requestState", state));
@@ -45,7 +46,7 @@ impl InputResponse {
 }
 
 impl Caller {
-    /// Writes what the caller adds to `_meta` after what is there, as members without braces.
+    /// Appends the caller's members to `_meta`, without braces.
     pub(super) fn write_meta(&self, meta: &mut String) {
         for (name, value) in self.meta.iter().filter(|(name, _)| !is_of_session(name)) {
             if !meta.is_empty() {
@@ -56,7 +57,7 @@ impl Caller {
     }
 }
 
-/// Whether only the session can know what a member of `_meta` must say.
+/// Reports whether only the session may set a member of `_meta`.
 pub(crate) fn is_of_session(name: &str) -> bool {
     name == "progressToken" || name.starts_with("io.modelcontextprotocol/")
 }

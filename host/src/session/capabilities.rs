@@ -1,20 +1,20 @@
-//! What a client said that it can be asked, and whether a question keeps to that.
+//! Client capabilities, and whether a server's question needs one that is missing.
 
 use serde_json::value::RawValue;
 
 use super::Topic;
 use crate::json::{self, JsonObject};
 
-/// What a client would have to have declared beside what it did, to be asked this.
+/// A capability that a client would have to declare to be asked a question.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum MissingCapability {
     /// The capability itself.
     Capability,
-    /// This part of it, such as `url` of `elicitation`.
+    /// A part of it, such as `url` of `elicitation`.
     Part(String),
 }
 
-/// What a client with these capabilities lacks to be asked this, if anything.
+/// Returns the capability that a client lacks for a question, if any.
 pub(crate) fn missing_capability(
     capabilities: &JsonObject,
     topic: Topic,
@@ -29,7 +29,7 @@ pub(crate) fn missing_capability(
             Some("tools".to_owned())
         }
         Topic::Sampling => None,
-        // One that says nothing of modes has forms (2025-11-25, elicitation).
+        // A capability without modes means forms (2025-11-25, elicitation).
         Topic::Elicitation => {
             let mode = params.get("mode").map_or_else(|| Some(FORM.to_owned()), json::string_value).unwrap_or_default();
             Some(mode).filter(|mode| mode != FORM || declared.get("url").is_some())

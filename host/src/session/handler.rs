@@ -1,4 +1,4 @@
-//! Who answers when a server asks: roots, a model's words, a person's.
+//! Handlers of servers' questions: roots, sampling and elicitation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,71 +11,71 @@ use crate::json::to_raw;
 use crate::rpc::code::METHOD_NOT_FOUND;
 use crate::transport::BoxFuture;
 
-/// Answers what servers ask of a client. One handler serves both eras: a question may come as a request of the server,
-/// or in a result that wants input.
+/// Answers servers' questions to the client. One handler serves both eras: a question may come as a request or in a
+/// result that needs input.
 pub trait Handler: Send + Sync + 'static {
-    /// What this handler can answer; servers are told, and ask for nothing else if they keep to the protocol.
+    /// Returns what this handler can answer, which servers learn as client capabilities.
     fn topics(&self) -> Topics;
 
-    /// Answers one question with the `result` that the protocol wants, or refuses.
+    /// Answers one question with the `result` of the protocol, or an error.
     fn answer(&self, question: ServerQuestion) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>>;
 
-    /// For whom the server of this connection works now, as far as this handler knows.
+    /// Returns the callers that the server of this connection works for now, as far as known.
     fn active_callers(&self, connection: u64) -> ActiveCallers {
         let _ = connection;
         ActiveCallers::Unknown
     }
 
-    /// The server of this connection says that a person has done what it asked for at an address of its own
+    /// Handles a server's notice that a person has completed an elicitation at its URL
     /// (`notifications/elicitation/complete`).
     fn elicitation_completed(&self, connection: u64, elicitation: &str) {
         let _ = (connection, elicitation);
     }
 }
 
-/// For whom a server works at a moment: whose business it is what it logs then.
+/// The callers that a server works for at one moment, who may see what it logs then.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ActiveCallers {
-    /// For nobody that is known of.
+    /// No known caller.
     #[default]
     Unknown,
-    /// For this principal alone.
+    /// This principal alone.
     One(Arc<str>),
-    /// For this principal alone, which has given up waiting.
+    /// This principal alone, which has stopped waiting.
     Abandoned(Arc<str>),
-    /// For several, and nobody knows which of them is meant.
+    /// Several, and it is unknown which one is concerned.
     Several,
 }
 
-/// What a handler can answer.
+/// The topics that a handler can answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Topics {
-    /// Folders that the server may look at (`roots/list`).
+    /// Folders that the server may use (`roots/list`).
     pub roots: bool,
-    /// Servers of the initialize era hear when these are others.
+    /// Whether servers of the initialize era are notified when the roots change.
     pub roots_changed: bool,
-    /// Words of a model (`sampling/createMessage`).
+    /// Completions of a model (`sampling/createMessage`).
     pub sampling: bool,
-    /// Words of a person, in a form (`elicitation/create`).
+    /// Input of a person in a form (`elicitation/create`).
     pub elicitation: bool,
-    /// Words of a person, at an address that the server gives.
+    /// Input of a person at a URL of the server.
     pub url_elicitation: bool,
 }
 
-/// What a server asks.
+/// A question of a server.
 #[derive(Debug, Clone)]
 pub struct ServerQuestion {
-    /// The id of the server, as configured; empty where a session has no configuration.
+    /// The configured id of the server; empty if the session has no configuration.
     pub server: String,
-    /// Tells the connections of configured servers from each other.
+    /// Distinguishes the connections of configured servers.
     pub connection: u64,
-    /// About what.
+    /// The topic.
     pub topic: Topic,
     /// The `params` of the question, as the server wrote them.
     pub params: Box<RawValue>,
 }
 
-/// What a question is about.
+/// The topic of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
     /// `roots/list`.
@@ -87,7 +87,7 @@ pub enum Topic {
 }
 
 impl Topic {
-    /// The method that asks about it.
+    /// Returns the method of the topic.
     pub fn method(self) -> &'static str {
         match self {
             Topic::Roots => "roots/list",
@@ -96,7 +96,7 @@ impl Topic {
         }
     }
 
-    /// The capability of a client that can be asked about it.
+    /// Returns the client capability for the topic.
     pub fn capability(self) -> &'static str {
         match self {
             Topic::Roots => "roots",
@@ -105,13 +105,13 @@ impl Topic {
         }
     }
 
-    /// The topic of a method, if it is one.
+    /// Returns the topic of a method, if it has one.
     pub fn of(method: &str) -> Option<Self> {
         [Topic::Roots, Topic::Sampling, Topic::Elicitation].into_iter().find(|topic| topic.method() == method)
     }
 }
 
-/// Has no roots, no model and no person.
+/// A handler without roots, model or person.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NullHandler;
 
@@ -122,7 +122,7 @@ impl Handler for NullHandler {
 
     fn answer(&self, question: ServerQuestion) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
         let answer = match question.topic {
-            // A person who is not there declines; the tool may go on without.
+            // Without a person the answer is `decline`, so that the tool can go on.
             Topic::Elicitation => Ok(to_raw(&[("action", "decline")].into_iter().collect::<BTreeMap<_, _>>())),
             Topic::Roots => Err(RpcError::new(METHOD_NOT_FOUND, "this client has no roots")),
             Topic::Sampling => Err(RpcError::new(METHOD_NOT_FOUND, "this client has no model to sample")),
@@ -132,7 +132,7 @@ impl Handler for NullHandler {
 }
 
 impl Topics {
-    /// The capabilities of the client, as the protocol writes them.
+    /// Returns the client capabilities as JSON.
     pub fn capabilities(self, era: Era) -> String {
         let mut parts = Vec::new();
         if self.roots {
@@ -143,7 +143,7 @@ impl Topics {
             parts.push(r#""sampling":{}"#.to_owned());
         }
         if self.elicitation || self.url_elicitation {
-            // Older servers know no kinds of elicitation, and an empty object means a form in every version.
+            // Older servers know no kinds of elicitation, and an empty object means forms in every version.
             let kinds = match (self.elicitation, self.url_elicitation) {
                 (true, false) if era == Era::Legacy => "",
                 (true, false) => r#""form":{}"#,

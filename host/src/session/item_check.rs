@@ -1,20 +1,20 @@
-//! What an item of a list must be like, so that clients can read the list: one bad item must not cost them all others.
+//! Checks the items of a list, so that one bad item does not make the whole list unreadable for clients.
 
 use serde_json::value::RawValue;
 
 use super::ListKind;
 use crate::json::{JsonObject, to_raw};
 
-/// An item that is as it was written, or as it can be read.
+/// The outcome of checking an item.
 #[derive(Debug)]
 pub(super) enum ItemCheck {
-    /// It is as MCP wants it.
+    /// The item conforms to MCP.
     Valid,
-    /// It is, after what nobody could read was taken out of it.
+    /// The item conforms after unreadable members were removed.
     Repaired(Box<RawValue>),
 }
 
-/// What type a member has.
+/// The type of a member.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MemberType {
     Text,
@@ -24,9 +24,9 @@ enum MemberType {
     List,
 }
 
-/// Looks at an item of a list; an error says why nobody can use it.
+/// Checks an item of a list; the error says why it cannot be used.
 pub(super) fn check_item(kind: ListKind, item: &RawValue) -> Result<ItemCheck, String> {
-    let mut object = JsonObject::read(item.get()).ok_or("it is no object")?;
+    let mut object = JsonObject::read(item.get()).ok_or("it is not an object")?;
     let mut changed = match kind {
         ListKind::Tools => tool(&mut object)?,
         ListKind::Resources => resource(&mut object, "uri")?,
@@ -41,7 +41,7 @@ pub(super) fn check_item(kind: ListKind, item: &RawValue) -> Result<ItemCheck, S
     Ok(if changed { ItemCheck::Repaired(to_raw(&object)) } else { ItemCheck::Valid })
 }
 
-/// A tool without the schema of what it answers, where clients before 2026-07-28 could not read that.
+/// Removes the output schema of a tool if clients before 2026-07-28 cannot read it; `None` if nothing changes.
 pub(crate) fn strip_output_schema(tool: &RawValue) -> Option<Box<RawValue>> {
     if !tool.get().contains(OUTPUT) {
         return None;
@@ -57,7 +57,7 @@ pub(crate) fn strip_output_schema(tool: &RawValue) -> Option<Box<RawValue>> {
 
 fn tool(tool: &mut JsonObject) -> Result<bool, String> {
     if !is(tool, "name", MemberType::Text) {
-        return Err("its name is no text".to_owned());
+        return Err("its name is not a string".to_owned());
     }
     let mut changed = keep(
         tool,
@@ -65,12 +65,12 @@ fn tool(tool: &mut JsonObject) -> Result<bool, String> {
     );
     let schema = tool.get(INPUT).filter(|schema| schema.get() != "null");
     match schema.map(|schema| JsonObject::read(schema.get())) {
-        // It takes no arguments that anybody knows of.
+        // Without a schema, the tool has no known arguments.
         None => {
             tool.set(INPUT, &RawValue::from_string(r#"{"type":"object"}"#.to_owned()).expect("this is JSON"));
             changed = true;
         }
-        Some(None) => return Err("its inputSchema is no object".to_owned()),
+        Some(None) => return Err("its inputSchema is not an object".to_owned()),
         Some(Some(mut schema)) => {
             if normalize_schema(&mut schema).map_err(|why| format!("its inputSchema {why}"))? {
                 tool.set(INPUT, &schema);
@@ -92,10 +92,10 @@ fn tool(tool: &mut JsonObject) -> Result<bool, String> {
     Ok(changed)
 }
 
-/// Makes a schema one of objects as SDKs read it, where it means that; says whether it had to.
+/// Normalizes a schema to one of type `object` as SDKs expect it, if that is what it means; returns whether it changed.
 fn normalize_schema(schema: &mut JsonObject) -> Result<bool, &'static str> {
     let mut changed = ["properties", "required"].into_iter().fold(false, |changed, name| {
-        // Some languages write so what has no members.
+        // Some languages write empty members as null.
         let none = schema.get(name).is_some_and(|value| value.get() == "null");
         if none {
             schema.remove(name);
@@ -105,17 +105,17 @@ fn normalize_schema(schema: &mut JsonObject) -> Result<bool, &'static str> {
     match schema.get("type").map(RawValue::get) {
         Some(r#""object""#) => {}
         Some(kinds) if kinds.starts_with('"') || !kinds.contains(r#""object""#) => return Err("is not of type object"),
-        // Arguments are objects, whatever else it would allow.
+        // Arguments are always objects, whatever else the schema allows.
         _ => {
             schema.set("type", "object");
             changed = true;
         }
     }
     if schema.get("required").is_some_and(|names| !each(names, |name| type_of(name) == Some(MemberType::Text))) {
-        return Err("has a `required` that is no list of names");
+        return Err("has a `required` that is not a list of names");
     }
     let Some(properties) = schema.get("properties") else { return Ok(changed) };
-    let mut properties = JsonObject::read(properties.get()).ok_or("has `properties` that are no object")?;
+    let mut properties = JsonObject::read(properties.get()).ok_or("has `properties` that are not an object")?;
     let odd = |(_, value): &(&str, &RawValue)| type_of(value) != Some(MemberType::Object);
     let odd: Vec<_> =
         properties.iter().filter(odd).map(|(name, value)| (name.to_owned(), value.get() == "true")).collect();
@@ -123,10 +123,10 @@ fn normalize_schema(schema: &mut JsonObject) -> Result<bool, &'static str> {
         return Ok(changed);
     }
     for (name, any) in odd {
-        // JSON Schema has two words for schemas, of which many clients know none.
+        // JSON Schema allows `true` and `false` as schemas, but many clients do not know them.
         let said = properties.get(&name).map(RawValue::get);
         if !any && said != Some("false") {
-            return Err("has a property whose schema is none");
+            return Err("has a property without a valid schema");
         }
         let same = if any { "{}" } else { r#"{"not":{}}"# };
         properties.set(&name, &RawValue::from_string(same.to_owned()).expect("this is JSON"));
@@ -137,14 +137,14 @@ fn normalize_schema(schema: &mut JsonObject) -> Result<bool, &'static str> {
 
 fn resource(resource: &mut JsonObject, address: &str) -> Result<bool, String> {
     if !is(resource, address, MemberType::Text) {
-        return Err(format!("its {address} is no text"));
+        return Err(format!("its {address} is not a string"));
     }
     let mut changed = keep(
         resource,
         &[("mimeType", MemberType::Text), ("size", MemberType::Number), ("annotations", MemberType::Object)],
     );
     if !is(resource, "name", MemberType::Text) {
-        // It can be read all the same.
+        // A resource without a name can still be read.
         let named = resource.get(address).map(ToOwned::to_owned);
         resource.set("name", &named);
         changed = true;
@@ -167,7 +167,7 @@ fn resource(resource: &mut JsonObject, address: &str) -> Result<bool, String> {
 
 fn prompt(prompt: &mut JsonObject) -> Result<bool, String> {
     if !is(prompt, "name", MemberType::Text) {
-        return Err("its name is no text".to_owned());
+        return Err("its name is not a string".to_owned());
     }
     let Some(arguments) = prompt.get("arguments") else { return Ok(false) };
     if arguments.get() == "null" {
@@ -175,11 +175,11 @@ fn prompt(prompt: &mut JsonObject) -> Result<bool, String> {
         return Ok(true);
     }
     let read = serde_json::from_str::<Vec<JsonObject>>(arguments.get());
-    let mut arguments = read.map_err(|_| "its arguments are no list of objects")?;
+    let mut arguments = read.map_err(|_| "its arguments are not a list of objects")?;
     let mut changed = false;
     for argument in &mut arguments {
         if !is(argument, "name", MemberType::Text) {
-            return Err("the name of an argument is no text".to_owned());
+            return Err("the name of an argument is not a string".to_owned());
         }
         changed |= keep(
             argument,
@@ -192,14 +192,14 @@ fn prompt(prompt: &mut JsonObject) -> Result<bool, String> {
     Ok(changed)
 }
 
-/// Takes members out that are of another type; says whether there were any.
+/// Removes members of a wrong type; returns whether there were any.
 fn keep(object: &mut JsonObject, members: &[(&str, MemberType)]) -> bool {
     members.iter().fold(false, |changed, (name, wanted)| {
         keep_if(object, name, |value| type_of(value) == Some(*wanted)) || changed
     })
 }
 
-/// Takes a member out that is not so; says whether it did.
+/// Removes a member that fails the test; returns whether it did.
 fn keep_if(object: &mut JsonObject, name: &str, good: impl Fn(&RawValue) -> bool) -> bool {
     let bad = object.get(name).is_some_and(|value| !good(value));
     if bad {
@@ -216,12 +216,12 @@ fn is_text(object: &RawValue, name: &str) -> bool {
     JsonObject::read(object.get()).is_some_and(|object| is(&object, name, MemberType::Text))
 }
 
-/// Whether it is a list of which each item is so.
+/// Reports whether a value is a list whose items all pass the test.
 fn each(list: &RawValue, good: impl Fn(&RawValue) -> bool) -> bool {
     serde_json::from_str::<Vec<&RawValue>>(list.get()).is_ok_and(|items| items.into_iter().all(good))
 }
 
-/// The type of a value; none for `null`, which is no type that any member here may have.
+/// Returns the type of a value; `None` for `null`, which no member here may be.
 fn type_of(value: &RawValue) -> Option<MemberType> {
     match value.get().as_bytes().first()? {
         b'"' => Some(MemberType::Text),
@@ -277,18 +277,18 @@ mod tests {
                 r#"{"name":"a","annotations":{"readOnlyHint":"yes","title":"t","own":1},"execution":{"taskSupport":1},"inputSchema":{"type":"object"}}"#,
                 r#"{"name":"a","annotations":{"title":"t","own":1},"inputSchema":{"type":"object"}}"#,
             ),
-            (r#"{"name":"a","inputSchema":"str"}"#, "its inputSchema is no object"),
+            (r#"{"name":"a","inputSchema":"str"}"#, "its inputSchema is not an object"),
             (r#"{"name":"a","inputSchema":{"type":"string"}}"#, "its inputSchema is not of type object"),
             (
                 r#"{"name":"a","inputSchema":{"type":"object","properties":{"x":7}}}"#,
-                "its inputSchema has a property whose schema is none",
+                "its inputSchema has a property without a valid schema",
             ),
             (
                 r#"{"name":"a","inputSchema":{"type":"object","required":"x"}}"#,
-                "its inputSchema has a `required` that is no list of names",
+                "its inputSchema has a `required` that is not a list of names",
             ),
-            (r#"{"inputSchema":{}}"#, "its name is no text"),
-            ("7", "it is no object"),
+            (r#"{"inputSchema":{}}"#, "its name is not a string"),
+            ("7", "it is not an object"),
         ] {
             assert_eq!(shaped(ListKind::Tools, item), expected, "{item}");
         }
@@ -304,10 +304,10 @@ mod tests {
                 r#"{"uri":"a:b","name":"b","annotations":{"audience":["me"],"priority":5,"lastModified":1}}"#,
                 r#"{"uri":"a:b","name":"b","annotations":{}}"#,
             ),
-            (ListKind::Resources, r#"{"uri":5}"#, "its uri is no text"),
-            (ListKind::Resources, r#"{"nouri":1}"#, "its uri is no text"),
+            (ListKind::Resources, r#"{"uri":5}"#, "its uri is not a string"),
+            (ListKind::Resources, r#"{"nouri":1}"#, "its uri is not a string"),
             (ListKind::Templates, r#"{"uriTemplate":"a:{b}","name":"b"}"#, "good"),
-            (ListKind::Templates, r#"{"uri":"a:b","name":"b"}"#, "its uriTemplate is no text"),
+            (ListKind::Templates, r#"{"uri":"a:b","name":"b"}"#, "its uriTemplate is not a string"),
             (ListKind::Prompts, r#"{"name":"p","arguments":[{"name":"a","required":true}]}"#, "good"),
             (ListKind::Prompts, r#"{"name":"p","arguments":null}"#, r#"{"name":"p"}"#),
             (
@@ -315,7 +315,7 @@ mod tests {
                 r#"{"name":"p","arguments":[{"name":"a","required":"yes"}]}"#,
                 r#"{"name":"p","arguments":[{"name":"a"}]}"#,
             ),
-            (ListKind::Prompts, r#"{"name":"p","arguments":[{}]}"#, "the name of an argument is no text"),
+            (ListKind::Prompts, r#"{"name":"p","arguments":[{}]}"#, "the name of an argument is not a string"),
         ] {
             assert_eq!(shaped(kind, item), expected, "{item}");
         }

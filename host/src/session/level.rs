@@ -1,28 +1,28 @@
-//! How grave a line of a server's log is.
+//! Log levels of MCP.
 
-/// How grave a line of a server's log is, the least grave first.
+/// The level of a server's log message, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// For who looks for a fault.
+    /// Details for debugging.
     Debug,
-    /// What goes on.
+    /// Normal operation.
     Info,
-    /// What is worth a look.
+    /// Normal but significant.
     Notice,
-    /// What may go wrong.
+    /// Something may go wrong.
     Warning,
-    /// What went wrong.
+    /// Something went wrong.
     Error,
-    /// What a part broke by.
+    /// A component failed.
     Critical,
-    /// What must be mended at once.
+    /// Immediate action is needed.
     Alert,
-    /// What all broke by.
+    /// The system is unusable.
     Emergency,
 }
 
 impl LogLevel {
-    /// All levels, the least grave first.
+    /// All levels, lowest first.
     pub const ALL: [LogLevel; 8] = [
         LogLevel::Debug,
         LogLevel::Info,
@@ -34,12 +34,12 @@ impl LogLevel {
         LogLevel::Emergency,
     ];
 
-    /// The level of this name.
+    /// Returns the level with this name.
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.name() == name)
     }
 
-    /// Its name in the protocol.
+    /// Returns its name in the protocol.
     pub fn name(self) -> &'static str {
         match self {
             LogLevel::Debug => "debug",

@@ -1,4 +1,4 @@
-//! What a server offers, page by page, kept for as long as the server says.
+//! Lists of a server, fetched page by page and cached for as long as the server allows.
 
 mod page;
 
@@ -18,7 +18,7 @@ use super::{Era, RequestTimeouts, ServerEvent, Session, SessionRequest};
 use crate::failure::{Failure, RequestError};
 use crate::rpc::code::METHOD_NOT_FOUND;
 
-/// What can be listed.
+/// The kinds of lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListKind {
     /// `tools/list`.
@@ -31,21 +31,21 @@ pub enum ListKind {
     Prompts,
 }
 
-/// A whole list, each item as the server wrote it, but for what no client could read.
+/// A complete list, each item as the server wrote it except for unreadable members.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// The items, in the server's order.
     pub items: Vec<Box<RawValue>>,
-    /// How long the server says that the list holds, where it says so.
+    /// How long the list is valid, if the server says so.
     pub ttl: Option<Duration>,
-    /// The server says that the list is for these credentials alone.
+    /// Whether the list is valid only for these credentials.
     pub private: bool,
-    /// The server lists more than this, and what is over the bound is left out: which bound, in words.
+    /// A description of the limit, if the server's list exceeds it and was cut.
     pub cut: Option<String>,
 }
 
 impl ListKind {
-    /// The method that lists.
+    /// Returns the method that lists this kind.
     pub fn method(self) -> &'static str {
         match self {
             ListKind::Tools => "tools/list",
@@ -57,8 +57,8 @@ impl ListKind {
 }
 
 impl Session {
-    /// All items of a kind; empty where the server does not offer the kind. A list that still holds is not asked for
-    /// again, and one that no longer holds is never given in place of an error.
+    /// Returns all items of a kind; empty if the server does not offer it. A valid cached list is reused, but an
+    /// outdated one never replaces an error.
     pub async fn list(&self, kind: ListKind) -> Result<Arc<Listing>, RequestError> {
         let offers = self.peer.features;
         let offered = match kind {
@@ -75,12 +75,12 @@ impl Session {
         }
     }
 
-    /// All items of a kind, asked for whether the last list still holds or not; each page may take this long.
+    /// Fetches all items of a kind, even if the cached list is still valid; `limit` applies to each page.
     pub async fn fetch_again(&self, kind: ListKind, limit: Duration) -> Result<Arc<Listing>, RequestError> {
         let generation = self.list_cache.generation(kind);
         let listing = match self.fetch(kind, limit).await {
             Ok(listing) => Arc::new(listing),
-            // Many servers declare more than they have, and their tools are none the worse for it.
+            // Many servers declare more than they have; their tools still work.
             Err(RequestError { failure: Failure::Rpc(error), .. })
                 if kind != ListKind::Tools && error.code == METHOD_NOT_FOUND =>
             {
@@ -108,7 +108,7 @@ impl Session {
             let reply = asked.map_err(|failed| failed.with_method(method))?;
             let page: ListPage = reply.read(method)?;
             if page.result_type.is_some_and(|kind| kind.get() != r#""complete""#) {
-                return Err(broken(format!("the result of {method} is of a type that nobody knows")));
+                return Err(broken(format!("the result of {method} has an unknown resultType")));
             }
             room.take_page(reply.json().len());
             listing.add(&page, kind, self, &mut room);
@@ -119,8 +119,8 @@ impl Session {
                 None | Some("null" | r#""""#) => return Ok(listing),
                 Some(cursor) if cursors.insert(cursor.to_owned()) => params = format!(r#"{{"cursor":{cursor}}}"#),
                 Some(_) => {
-                    // All pages up to here are there; the one that would follow has been seen.
-                    warn!(method, "the server gives a cursor for the second time; the list ends here");
+                    // All pages up to here are complete, and the next one was already seen.
+                    warn!(method, "the server repeats a cursor; the list ends here");
                     return Ok(listing);
                 }
             }
@@ -130,7 +130,7 @@ impl Session {
 }
 
 impl Listing {
-    /// Whether there is a resource of this address among the items.
+    /// Reports whether the list has a resource with this URI.
     pub fn lists(&self, uri: &str) -> bool {
         #[derive(Deserialize)]
         struct Resource<'a> {
@@ -141,12 +141,12 @@ impl Listing {
         read.any(|resource| resource.uri == uri)
     }
 
-    /// Whether this address can be made from a template among the items.
+    /// Reports whether this URI matches a template in the list.
     pub fn has_fitting(&self, uri: &str) -> bool {
         self.templates().any(|template| fits(&template, uri))
     }
 
-    /// The templates of addresses among the items.
+    /// Returns the URI templates in the list.
     pub fn templates(&self) -> impl Iterator<Item = Cow<'_, str>> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -158,10 +158,10 @@ impl Listing {
         read.map(|template| template.uri_template)
     }
 
-    /// The list as it is, though the server has more.
+    /// Marks the list as cut at this limit.
     fn cut(self, method: &str, bound: String) -> Self {
         let cut = format!("{method} is longer than {bound}");
-        warn!(kept = self.items.len(), "the rest of a list is left out: {cut}");
+        warn!(kept = self.items.len(), "a list was cut: {cut}");
         Listing { cut: Some(cut), ..self }
     }
 
@@ -186,23 +186,23 @@ impl Listing {
         }
         if let Some((why, item)) = left_out.first() {
             let (method, count) = (kind.method(), left_out.len());
-            warn!(method, count, item, "left out what no client could read: {why}");
+            warn!(method, count, item, "skipped items that no client could read: {why}");
         }
         self.ttl = [self.ttl, page.ttl()].into_iter().flatten().min();
         self.private |= page.cache_scope.is_some_and(|scope| scope.get() == r#""private""#);
     }
 }
 
-/// Whether an address can be made from a template: its fixed parts are there, in their order, the scheme among them; a
-/// variable may be empty.
+/// Reports whether a URI matches a template: its fixed parts, including the scheme, occur in order; a variable may be
+/// empty.
 fn fits(template: &str, uri: &str) -> bool {
-    // One that says nothing of the scheme would fit the addresses of all other servers.
+    // A template without a scheme would match the URIs of all other servers.
     if !template.split('{').next().is_some_and(|start| start.contains(':')) {
         return false;
     }
     let mut fixed: Vec<&str> =
         template.split('{').map(|part| part.split_once('}').map_or(part, |(_, after)| after)).collect();
-    // What stands before the first variable begins the address, and what stands after the last one ends it.
+    // The part before the first variable starts the URI, and the part after the last one ends it.
     let Some(last) = fixed.pop() else { return false };
     if fixed.is_empty() {
         return last == uri;
@@ -218,12 +218,12 @@ fn fits(template: &str, uri: &str) -> bool {
     true
 }
 
-/// As much of an item as a line of a log has room for.
+/// Returns the beginning of an item, for a log line.
 fn beginning(item: &str) -> &str {
     &item[..item.floor_char_boundary(SHOWN)]
 }
 
-/// Whether a tool can be called over HTTP: the headers that its schema asks for must be possible ones.
+/// Reports whether a tool can be called over HTTP: the headers that its schema asks for must be valid.
 fn learn_headers(tool: &RawValue, session: &Session) -> bool {
     #[derive(Deserialize)]
     struct Tool<'a> {
@@ -235,19 +235,19 @@ fn learn_headers(tool: &RawValue, session: &Session) -> bool {
     match session.tool_headers.learn(&name, input_schema) {
         Ok(()) => true,
         Err(why) => {
-            warn!(tool = name, "left out a tool: {why}");
+            warn!(tool = name, "skipped a tool: {why}");
             false
         }
     }
 }
 
-/// The lists that still hold. It belongs to one session, so what is private stays private.
+/// The valid lists. The cache belongs to one session, so private lists stay private.
 #[derive(Debug, Default)]
 pub struct ListCache(Mutex<[CacheSlot; 4]>);
 
 #[derive(Debug, Default)]
 struct CacheSlot {
-    /// Counts the changes, so that a list asked for before a change is not taken for one after it.
+    /// Counts changes, so that a list requested before a change is not cached after it.
     generation: u64,
     cached: Option<(Arc<Listing>, CacheValidity)>,
 }
@@ -259,7 +259,7 @@ enum CacheValidity {
 }
 
 impl ListCache {
-    /// What is no longer true after this news.
+    /// Removes the lists that this event makes outdated.
     pub fn invalidate(&self, event: &ServerEvent) {
         let kinds: &[ListKind] = match event {
             ServerEvent::ToolsChanged => &[ListKind::Tools],
@@ -275,7 +275,7 @@ impl ListCache {
         }
     }
 
-    /// The list that holds.
+    /// Returns the list of a kind if it is still valid.
     fn lookup(&self, kind: ListKind) -> Option<Arc<Listing>> {
         match &self.slots()[kind as usize].cached {
             Some((listing, CacheValidity::UntilChanged)) => Some(Arc::clone(listing)),
@@ -306,7 +306,7 @@ fn broken(how: String) -> RequestError {
 }
 
 const MAX_PAGES: usize = 1_000;
-/// How much of an item that is left out is shown.
+/// How much of a skipped item is logged.
 const SHOWN: usize = 128;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The beginning of a session: which era the server speaks, and who it is.
+//! Opens a session: finds the server's era and performs the handshake.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,20 +23,20 @@ use crate::json::LossyString;
 use crate::transport::RequestId;
 use crate::transport::endpoint::Endpoint;
 
-/// How to begin a session.
+/// Options for opening a session.
 #[derive(Clone)]
 pub struct SessionOptions {
-    /// Which era to speak.
+    /// The era to use.
     pub protocol: Protocol,
-    /// How long the beginning may take in all.
+    /// How long opening may take in all.
     pub limit: Duration,
-    /// How long a list may take.
+    /// How long a page of a list may take.
     pub list: Duration,
-    /// How many bytes of a list are taken; what is over it is left out.
+    /// The maximum size of a list in bytes; longer ones are cut.
     pub max_list_bytes: usize,
-    /// Who answers what the server asks.
+    /// Answers the server's questions.
     pub handler: Arc<dyn Handler>,
-    /// Where the secrets of all servers are gathered: the credentials among them are in nothing that the session hands out.
+    /// Collects the secrets of all servers; credentials among them are hidden in everything the session returns.
     pub secrets: Arc<Mutex<Secrets>>,
 }
 
@@ -56,8 +56,8 @@ impl Default for SessionOptions {
 const MAX_LIST_BYTES: usize = 16 << 20;
 
 impl Session {
-    /// Connects, finds out which era the server speaks, and shakes hands. Where the server wants an authorization,
-    /// it is asked for, and the beginning has its time anew.
+    /// Connects, finds the server's era, and performs the handshake. If the server needs an authorization, gets one and
+    /// starts again with the full time limit.
     pub async fn open(endpoint: &Endpoint, options: &SessionOptions) -> Result<Session, RequestError> {
         let authorize = endpoint.site().and_then(|site| site.authorize.clone());
         let mut renewals = 0;
@@ -99,7 +99,7 @@ impl Session {
                         None => begun.legacy_or_sse(endpoint).await,
                     };
                     match outcome {
-                        // It was not old, only too slow to say so in time.
+                        // It is a modern server that was only too slow to answer.
                         Err(failed) if is_modern_error(&failed) => begun.retry_modern(endpoint, failed).await,
                         outcome => outcome,
                     }
@@ -109,30 +109,30 @@ impl Session {
     }
 }
 
-/// What the question for the modern era came to.
+/// The outcome of probing for the modern era.
 enum ProbeOutcome {
-    /// There is a session, of the modern era unless the other one was asked for as well.
+    /// A session is open, of the modern era unless the probe also tried the other one.
     Connected(Box<Session>),
-    /// It is another era, and why; on this connection the talk can go on, if there is one.
+    /// The server is of the legacy era, and why; with the connection, if it can still be used.
     Legacy { why: RequestError, wire: Option<Wire> },
-    /// Nothing can be said, and nothing more be tried.
+    /// Probing failed, and nothing else can be tried.
     Failed(RequestError),
 }
 
-/// A beginning under way.
+/// A handshake in progress.
 struct Handshake<'a> {
     options: &'a SessionOptions,
     deadline: Instant,
 }
 
 impl Handshake<'_> {
-    /// Asks in the modern way, for as long as a modern server may take to answer.
+    /// Tries the modern era, for as long as a modern server may take to answer.
     async fn modern(&self, endpoint: &Endpoint) -> ProbeOutcome {
         self.ask_modern(endpoint, self.probe_limit()).await
     }
 
-    /// The same, and where no answer comes for a while on standard input and output, also in the older way: some servers
-    /// pass over what they do not know, and nothing says so. Who answers both answers the first question first.
+    /// Tries the modern era and, on standard input and output, after a while also the legacy one, because some servers
+    /// ignore unknown methods without an answer. A server that knows both answers the first request first.
     async fn probe(&self, endpoint: &Endpoint) -> ProbeOutcome {
         if !matches!(endpoint, Endpoint::Stdio(_)) {
             return self.modern(endpoint).await;
@@ -153,7 +153,7 @@ impl Handshake<'_> {
             tokio::select! {
                 biased;
                 answer = &mut discover => match answer {
-                    // It was asked in the other way, too, and has yet to answer.
+                    // The legacy request is also sent and has no answer yet.
                     Err(failed) if asked.load(Ordering::Relaxed) && suggests_legacy(&failed) => {
                         shake.await.map_or(Either::Right(Err(failed)), Either::Left)
                     }
@@ -161,7 +161,7 @@ impl Handshake<'_> {
                 },
                 shaken = &mut shake => match shaken {
                     Ok(peer) => Either::Left(peer),
-                    // It may be of the modern era, and slow.
+                    // It may be a slow server of the modern era.
                     Err(_) => Either::Right(discover.await),
                 },
             }
@@ -172,7 +172,7 @@ impl Handshake<'_> {
         }
     }
 
-    /// How long a modern server may take to answer. Where time is short, half of it stays for the other way.
+    /// Returns how long a modern server may take to answer; half of a short limit is kept for the legacy era.
     fn probe_limit(&self) -> Duration {
         PROBE_LIMIT.min(self.time_left() / 2)
     }
@@ -186,20 +186,20 @@ impl Handshake<'_> {
         self.conclude(answer, wire, endpoint)
     }
 
-    /// Asks who the server is.
+    /// Sends `server/discover`.
     async fn discover(&self, wire: &Wire, limit: Duration) -> Result<Reply, RequestError> {
         let params = params::with_meta("{}", &modern_meta(&*self.options.handler).whole, None);
         let mut described = modern_headers(wire);
         super::headers::describe("server/discover", "{}", &Default::default(), &mut described);
         let answer = self.ask(wire, "server/discover", &params, described.clone(), limit).await;
-        // Refused with a version that the server says it speaks: it is taken at its word, once.
+        // Rejected with a version that the server claims to support: try once more.
         if answer.as_ref().is_err_and(|refused| supported(refused).iter().any(|version| version == MODERN_VERSION)) {
             return self.ask(wire, "server/discover", &params, described, limit).await;
         }
         answer
     }
 
-    /// What the answer to that comes to.
+    /// Turns the answer to `server/discover` into the outcome of the probe.
     fn conclude(&self, answer: Result<Reply, RequestError>, wire: Wire, endpoint: &Endpoint) -> ProbeOutcome {
         match answer {
             Ok(reply) => match read_discover_result(&reply, transport_name(endpoint)) {
@@ -213,7 +213,7 @@ impl Handshake<'_> {
         }
     }
 
-    /// Asks once more in the modern way, for as long as there is time.
+    /// Tries the modern era once more, for the time that is left.
     async fn retry_modern(&self, endpoint: &Endpoint, refused: RequestError) -> Result<Session, RequestError> {
         match self.ask_modern(endpoint, self.time_left()).await {
             ProbeOutcome::Connected(session) => Ok(*session),
@@ -222,10 +222,10 @@ impl Handshake<'_> {
         }
     }
 
-    /// What a failed question says of the era.
+    /// Decides what a failed probe says about the era.
     fn classify_failure(&self, failed: RequestError, wire: Wire) -> ProbeOutcome {
         match &failed.failure {
-            // The server knows the era, and does not want us.
+            // The server knows the modern era but rejects the version.
             Failure::Rpc(_) if is_modern_error(&failed) => {
                 if supported(&failed).iter().any(|version| LEGACY_VERSIONS.contains(&version.as_str())) {
                     ProbeOutcome::Legacy { why: failed, wire: Some(wire) }
@@ -234,7 +234,7 @@ impl Handshake<'_> {
                 }
             }
             Failure::Http(error) if error.wants_authorization() => ProbeOutcome::Failed(failed),
-            // Some old servers end when they are asked what they do not know; they are started again.
+            // Some old servers exit on an unknown method; start them again.
             Failure::Closed | Failure::Exited(_) => ProbeOutcome::Legacy { why: failed, wire: None },
             Failure::Abandoned(_)
             | Failure::Cancelled
@@ -245,14 +245,14 @@ impl Handshake<'_> {
             | Failure::QueueFull(_)
             | Failure::Restarting
             | Failure::RestartFailed(_) => ProbeOutcome::Failed(failed),
-            // Any other error, or none at all, is how older servers meet a method that they do not know.
+            // Older servers react to an unknown method with any other error, or not at all.
             Failure::Timeout { .. } | Failure::Rpc(_) | Failure::Http(_) | Failure::Protocol(_) => {
                 ProbeOutcome::Legacy { why: failed, wire: Some(wire) }
             }
         }
     }
 
-    /// Asks in the older way, on a new connection.
+    /// Performs the legacy handshake on a new connection.
     async fn legacy(&self, endpoint: &Endpoint) -> Result<Session, RequestError> {
         let wire = self.connect(endpoint).await?;
         self.initialize(wire, endpoint).await
@@ -263,7 +263,7 @@ impl Handshake<'_> {
         self.initialize_or_sse(wire, endpoint).await
     }
 
-    /// Asks in the older way; a site that knows no POST may know the way before that.
+    /// Performs the legacy handshake; a site that does not accept POST may support HTTP with SSE.
     async fn initialize_or_sse(&self, wire: Wire, endpoint: &Endpoint) -> Result<Session, RequestError> {
         let failed = match (self.initialize(wire, endpoint).await, endpoint) {
             (Err(failed), Endpoint::Http(_)) => failed,
@@ -273,10 +273,10 @@ impl Handshake<'_> {
         match &failed.failure {
             Failure::Http(error) if matches!(error.status, 400 | 404 | 405) => {
                 debug!("no Streamable HTTP at this address: {failed}");
-                // What the server said to the newer way is the better clue if the older one fails as well.
+                // If SSE fails as well, the error from Streamable HTTP says more.
                 self.legacy(&Endpoint::Sse(site.clone())).await.map_err(|older| match older.failure {
                     Failure::Http(_) => {
-                        debug!("nor is there HTTP with SSE: {older}");
+                        debug!("no HTTP with SSE either: {older}");
                         failed
                     }
                     // There is a stream, and something else is wrong with it.
@@ -297,7 +297,7 @@ impl Handshake<'_> {
         self.session(wire, peer, RequestMeta::default(), headers)
     }
 
-    /// Shakes hands in the older way.
+    /// Performs the legacy handshake and reads who the server is.
     async fn initialize_peer(&self, wire: &Wire, endpoint: &Endpoint) -> Result<Peer, RequestError> {
         let capabilities = self.options.handler.topics().capabilities(Era::Legacy);
         let offered = LEGACY_VERSIONS[0];
@@ -354,7 +354,7 @@ impl Handshake<'_> {
         let params = &|_: RequestId| params.to_owned();
         let ask = WireRequest { method, params, headers, timeouts, progress: None, handler: None, cancellable: false };
         wire.request(ask).await.map_err(|failed| match failed.failure {
-            // The last word of the server, if it has one, says more than that time is up.
+            // The server's last output, if any, says more than a timeout.
             Failure::Timeout { .. } if self.time_left().is_zero() => {
                 let (after, stderr) = (self.options.limit, wire.stderr_tail());
                 RequestError::unsent(Failure::NotReady { method: method.to_owned(), after, stderr })
@@ -368,18 +368,19 @@ impl Handshake<'_> {
     }
 }
 
-/// Whether this is how older servers meet a method that they do not know, and can be talked to still.
+/// Reports whether a failure looks like an older server's reaction to an unknown method, on a connection that still
+/// works.
 fn suggests_legacy(failed: &RequestError) -> bool {
     matches!(failed.failure, Failure::Timeout { .. } | Failure::Rpc(_) | Failure::Protocol(_))
         && !is_modern_error(failed)
 }
 
-/// Whether an error has one of the codes that only the modern era knows.
+/// Reports whether an error has a code that only the modern era uses.
 fn is_modern_error(failed: &RequestError) -> bool {
     matches!(&failed.failure, Failure::Rpc(error) if (-32022..=-32020).contains(&error.code))
 }
 
-/// The versions that a server speaks, as it says where it refuses one.
+/// Returns the versions that a server lists when it rejects one.
 fn supported(refused: &RequestError) -> Vec<String> {
     #[derive(Deserialize, Default)]
     struct Data {
@@ -391,7 +392,7 @@ fn supported(refused: &RequestError) -> Vec<String> {
     data.and_then(|data| serde_json::from_str::<Data>(data.get()).ok()).unwrap_or_default().supported
 }
 
-/// Reads the answer to `server/discover`; an error says why it is no server of this era.
+/// Reads the result of `server/discover`; the error says why the server is not of this era.
 fn read_discover_result(reply: &Reply, transport: &'static str) -> Result<Peer, RequestError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -411,14 +412,14 @@ fn read_discover_result(reply: &Reply, transport: &'static str) -> Result<Peer, 
     }
     let DiscoverResult { supported_versions, capabilities, instructions, meta } = reply.read("server/discover")?;
     if !supported_versions.iter().any(|version| version == MODERN_VERSION) {
-        let how = format!("it speaks {} and not {MODERN_VERSION}", supported_versions.join(", "));
+        let how = format!("the server supports {}, not {MODERN_VERSION}", supported_versions.join(", "));
         return Err(RequestError::sent(Failure::Protocol(how)));
     }
     let software = meta.and_then(|meta| meta.server).unwrap_or_default();
     Ok(peer(Era::Modern, MODERN_VERSION.to_owned(), software, capabilities, instructions, transport))
 }
 
-/// Reads the answer to `initialize`.
+/// Reads the result of `initialize`.
 fn read_initialize_result(reply: &Reply, transport: &'static str) -> Result<Peer, RequestError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -434,7 +435,7 @@ fn read_initialize_result(reply: &Reply, transport: &'static str) -> Result<Peer
     let InitializeResult { protocol_version: version, capabilities, instructions, server_info } =
         reply.read("initialize")?;
     if !LEGACY_VERSIONS.contains(&version.as_str()) {
-        let how = format!("it wants version {version:?} of MCP; known are {}", LEGACY_VERSIONS.join(", "));
+        let how = format!("the server wants MCP version {version:?}; supported are {}", LEGACY_VERSIONS.join(", "));
         return Err(RequestError::sent(Failure::Protocol(how)));
     }
     Ok(peer(Era::Legacy, version, server_info.unwrap_or_default(), capabilities, instructions, transport))
@@ -461,7 +462,7 @@ struct Implementation {
     version: Option<LossyString>,
 }
 
-/// What every request of the modern era carries.
+/// Builds the `_meta` of every request of the modern era.
 fn modern_meta(handler: &dyn Handler) -> RequestMeta {
     let capabilities = handler.topics().capabilities(Era::Modern);
     let identity =
@@ -473,7 +474,7 @@ fn modern_headers(wire: &Wire) -> Vec<(HeaderName, HeaderValue)> {
     if wire.is_web() { vec![(VERSION, HeaderValue::from_static(MODERN_VERSION))] } else { Vec::new() }
 }
 
-/// The header came with 2025-06-18; servers before it need not know it.
+/// Returns the version header, which exists since 2025-06-18; older servers do not get it.
 fn legacy_headers(wire: &Wire, version: &str) -> Vec<(HeaderName, HeaderValue)> {
     let known = LEGACY_VERSIONS.iter().find(|known| **known == version && **known >= "2025-06-18");
     match known {
@@ -497,10 +498,10 @@ fn transport_name(endpoint: &Endpoint) -> &'static str {
 }
 
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-/// How often a server may want another authorization before it lets us in: one to begin with, one with more rights, and
-/// one that came too late.
+/// How often a server may ask for another authorization while opening: a first one, one with more rights, and one that
+/// expired meanwhile.
 const RENEWALS: u32 = 3;
-/// A cold Python server was seen to take four seconds.
+/// A cold Python server can take four seconds.
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
-/// When to ask in the older way as well: so that who passes over the first question is there before a list is given up.
+/// When to try the legacy era as well, early enough for servers that ignore the first request.
 const EARLY: Duration = Duration::from_secs(5);

@@ -1,11 +1,11 @@
-//! The `params` of a request with what the protocol adds to them, without taking them apart where that can be avoided.
+//! Adds members to the `params` of a request, without parsing them where possible.
 
 use serde_json::value::RawValue;
 
 use crate::json::{JsonObject, META};
 use crate::transport::RequestId;
 
-/// The parameters with these members in their `_meta`; `meta` is empty or begins with a member, without braces.
+/// Adds members to the `_meta` of params; `meta` is empty or a list of members without braces.
 pub fn with_meta(params: &str, meta: &str, progress: Option<RequestId>) -> String {
     if meta.is_empty() && progress.is_none() {
         return params.to_owned();
@@ -36,7 +36,7 @@ pub fn with_meta(params: &str, meta: &str, progress: Option<RequestId>) -> Strin
     let mut added = "{".to_owned();
     add(&mut added);
     added.push('}');
-    // What the caller says in `_meta` stays, but for what only the session can know.
+    // The caller's `_meta` stays, except for members that only the session may set.
     let mut object = JsonObject::read(params).unwrap_or_default();
     let theirs = object.remove("_meta");
     let mut merged = theirs.and_then(|theirs| JsonObject::read(theirs.get())).unwrap_or_default();
@@ -45,7 +45,7 @@ pub fn with_meta(params: &str, meta: &str, progress: Option<RequestId>) -> Strin
     object.to_text()
 }
 
-/// The parameters with more members; one that is there already is replaced.
+/// Adds members to params, and replaces existing ones.
 pub fn with_members(params: &str, more: &[(&str, &RawValue)]) -> String {
     let mut object = JsonObject::read(params).unwrap_or_default();
     for (name, value) in more {
@@ -54,7 +54,7 @@ pub fn with_members(params: &str, more: &[(&str, &RawValue)]) -> String {
     object.to_text()
 }
 
-/// Room for the names, the braces and the number.
+/// Space for the names, the braces and the number.
 const AROUND: usize = 60;
 
 #[cfg(test)]

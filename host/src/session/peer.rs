@@ -1,4 +1,4 @@
-//! Who a server is, which era it speaks, and what it lets know.
+//! The identity, era, features and events of a server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,17 +8,17 @@ use serde_json::value::RawValue;
 use super::ActiveCallers;
 use crate::json::LossyString;
 
-/// The two ways in which MCP is spoken.
+/// The two eras of MCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
     /// 2025-11-25 and before: `initialize`, then a session.
     Legacy,
-    /// 2026-07-28: every request stands alone.
+    /// 2026-07-28: every request is self-contained.
     Modern,
 }
 
 impl Era {
-    /// The name of the era, for people.
+    /// Returns the name of the era, for people.
     pub fn name(self) -> &'static str {
         match self {
             Era::Legacy => "legacy",
@@ -27,13 +27,13 @@ impl Era {
     }
 }
 
-/// Which era to speak with a server.
+/// The era to use with a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// The one that it speaks; this is found out.
+    /// Probes for the era that the server uses.
     #[default]
     Auto,
-    /// The one before 2026-07-28.
+    /// The initialize era, before 2026-07-28.
     Legacy,
     /// 2026-07-28.
     Modern,
@@ -53,28 +53,28 @@ pub const MODERN_VERSION: &str = "2026-07-28";
 /// The versions of the legacy era, the latest first.
 pub const LEGACY_VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// What is known of a server after the handshake.
+/// A server as the handshake describes it.
 #[derive(Debug, Clone)]
 pub struct Peer {
-    /// The era that it speaks with us.
+    /// The era of the session.
     pub era: Era,
-    /// The version of the protocol.
+    /// The protocol version.
     pub version: String,
-    /// Its own name.
+    /// The server's own name.
     pub name: Option<String>,
-    /// The version of its program.
+    /// The version of the server's program.
     pub software_version: Option<String>,
-    /// Its capabilities, as it wrote them.
+    /// The server's capabilities, as it wrote them.
     pub capabilities: Box<RawValue>,
-    /// What it can be asked for.
+    /// The features that it supports.
     pub features: ServerFeatures,
-    /// What it wants a model to know.
+    /// Its instructions for a model.
     pub instructions: Option<String>,
-    /// How messages travel: `stdio`, `http`, `sse` or `websocket`.
+    /// The transport: `stdio`, `http`, `sse`, `websocket` or `custom`.
     pub transport: &'static str,
 }
 
-/// What a server can be asked for.
+/// The features that a server supports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServerFeatures {
     /// `tools/list` and `tools/call`.
@@ -85,41 +85,41 @@ pub struct ServerFeatures {
     pub prompts: bool,
     /// `completion/complete`.
     pub completions: bool,
-    /// `logging/setLevel`, and lines of its log.
+    /// `logging/setLevel`, and log messages.
     pub logging: bool,
-    /// It tells when a list changes.
+    /// Notifications when a list changes.
     pub list_changed: bool,
-    /// It tells when a resource has new content, to who wants to know.
+    /// Subscriptions to changes of a resource.
     pub subscribe: bool,
 }
 
-/// What a server lets know unasked.
+/// A notification from a server.
 #[derive(Debug, Clone)]
 pub enum ServerEvent {
-    /// Its tools are others now.
+    /// The list of tools changed.
     ToolsChanged,
-    /// Its resources are others now.
+    /// The list of resources changed.
     ResourcesChanged,
-    /// Its prompts are others now.
+    /// The list of prompts changed.
     PromptsChanged,
     /// A resource has new content.
     ResourceUpdated {
-        /// Which.
+        /// The URI of the resource.
         uri: String,
-        /// All that the server says of it.
+        /// All params of the notification.
         params: Box<RawValue>,
     },
-    /// A line of its log.
+    /// A log message.
     Log {
-        /// How grave, in the server's words.
+        /// The level, as the server wrote it.
         level: String,
-        /// Which part of the server.
+        /// The logger's name.
         logger: Option<String>,
-        /// What, as the server wrote it.
+        /// The message, as the server wrote it.
         data: Box<RawValue>,
-        /// For whom the server worked when the line came.
+        /// The callers that the server worked for at the time.
         callers: ActiveCallers,
-        /// Tells this line from all others.
+        /// Distinguishes this message from all others.
         number: u64,
     },
     /// The connection is over.
@@ -127,7 +127,7 @@ pub enum ServerEvent {
 }
 
 impl ServerEvent {
-    /// Reads a notification; `None` is one that says nothing to us.
+    /// Reads a notification; `None` if it is of no interest here.
     pub(super) fn read(method: &str, params: &str) -> Option<Self> {
         #[derive(Deserialize)]
         struct Params {
@@ -194,5 +194,5 @@ impl ServerFeatures {
     }
 }
 
-/// Counts the lines of all servers' logs.
+/// Counts the log messages of all servers.
 static LINES: AtomicU64 = AtomicU64::new(0);

@@ -1,6 +1,6 @@
-//! Requests that take several rounds: a server of 2026-07-28 answers that it wants input, and is asked again with it.
+//! Requests with several rounds: a server of 2026-07-28 asks for input, and the request is repeated with it.
 //!
-//! A caller that can give the input itself gets the answer as it is, and nothing is kept of it here.
+//! A caller that handles input itself gets such a result unchanged, and nothing is kept here.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::failure::{Failure, RequestError, RpcError};
 use crate::json::{JsonObject, RESULT_TYPE, has_escaped_ascii, to_raw};
 use crate::rpc::code::{METHOD_NOT_FOUND, MISSING_CAPABILITY};
 
-/// Asks until the answer is complete.
+/// Sends a request until the result is complete.
 pub async fn run(session: &Session, request: &SessionRequest<'_>, caller: &Caller) -> Result<Reply, RequestError> {
     let started = Instant::now();
     let given = caller.input.members();
@@ -28,13 +28,13 @@ pub async fn run(session: &Session, request: &SessionRequest<'_>, caller: &Calle
     match read(&reply, request.method)? {
         RoundOutcome::Complete => {}
         RoundOutcome::InputRequired(wanted) if caller.handles_input => wanted.check(caller, request.method)?,
-        // Apart, so that requests of one round have no room for it.
+        // Boxed, so that requests of one round do not pay for its size.
         RoundOutcome::InputRequired(_) => return Box::pin(run_rounds(session, request, caller, started, reply)).await,
     }
     Ok(reply)
 }
 
-/// Gives what an answer wants, and asks again.
+/// Provides the input that a result asks for, and repeats the request.
 async fn run_rounds(
     session: &Session,
     request: &SessionRequest<'_>,
@@ -45,7 +45,7 @@ async fn run_rounds(
     let left = || request.timeouts.total.saturating_sub(started.elapsed());
     for round in 0..MAX_ROUNDS {
         let RoundOutcome::InputRequired(wanted) = read(&reply, request.method)? else { return Ok(reply) };
-        debug!(method = request.method, round, "the server wants input");
+        debug!(method = request.method, round, "the server asks for input");
         let answered = tokio::time::timeout(left(), next_params(session, caller, request, &wanted)).await;
         let params = answered.map_err(|_| input_timeout(request))??;
         let timeouts = RequestTimeouts { total: left(), ..request.timeouts };
@@ -54,19 +54,19 @@ async fn run_rounds(
     match read(&reply, request.method)? {
         RoundOutcome::Complete => Ok(reply),
         RoundOutcome::InputRequired(_) => {
-            let how = format!("{} wants input for the {}th time", request.method, MAX_ROUNDS + 1);
+            let how = format!("{} asks for input for the {}th time", request.method, MAX_ROUNDS + 1);
             Err(RequestError::sent(Failure::Protocol(how)))
         }
     }
 }
 
-/// Nobody gave the input in time; the server waits for it and did not go on.
+/// Builds the error for input that nobody provided in time; the server has not gone on without it.
 fn input_timeout(request: &SessionRequest<'_>) -> RequestError {
-    let message = format!("{} wants input, and nobody gave it within {:?}", request.method, request.timeouts.total);
+    let message = format!("{} asks for input, but got none within {:?}", request.method, request.timeouts.total);
     RequestError::sent(Failure::Rpc(RpcError::new(METHOD_NOT_FOUND, message)))
 }
 
-/// What an answer is.
+/// The outcome of one round.
 enum RoundOutcome<'a> {
     Complete,
     InputRequired(InputRequired<'a>),
@@ -77,7 +77,7 @@ enum RoundOutcome<'a> {
 struct InputRequired<'a> {
     #[serde(default, borrow)]
     input_requests: Option<BTreeMap<String, InputRequest<'a>>>,
-    /// Belongs to the server: it goes back byte for byte, unread.
+    /// Opaque: it goes back to the server byte for byte.
     #[serde(default, borrow)]
     request_state: Option<&'a RawValue>,
 }
@@ -90,7 +90,7 @@ struct InputRequest<'a> {
 }
 
 impl InputRequired<'_> {
-    /// A caller is asked only for what it said that it can give.
+    /// Checks that the server asks a caller only for what its capabilities declare.
     fn check(&self, caller: &Caller, method: &str) -> Result<(), RequestError> {
         let can = caller.capabilities.as_deref().and_then(JsonObject::read).unwrap_or_default();
         for asked in self.input_requests.iter().flat_map(BTreeMap::values) {
@@ -104,7 +104,7 @@ impl InputRequired<'_> {
                 way = format!(" with {name:?}");
             }
             let wants = &asked.method;
-            let message = format!("{method} wants {wants}{way}, and the client did not say that it can give that");
+            let message = format!("{method} needs {wants}{way}, which the client's capabilities do not declare");
             let mut required = JsonObject::default();
             required.set(topic.map_or(wants.as_str(), |topic| topic.capability()), &part);
             let mut data = JsonObject::default();
@@ -117,9 +117,9 @@ impl InputRequired<'_> {
 }
 
 fn read<'a>(reply: &'a Reply, method: &str) -> Result<RoundOutcome<'a>, RequestError> {
-    // Nearly every answer is complete, and to find out where it says so is to read all of it.
+    // Almost every result is complete, and finding where it says so means parsing all of it.
     let marked = RESULT_TYPE.values(reply.json()).all(|value| value.starts_with(COMPLETE));
-    // A name that is spelt with escapes means the same to the client, who must not be asked past us.
+    // An escaped member name means the same to the client, so it must not bypass this check.
     if marked && !has_escaped_ascii(reply.json()) {
         return Ok(RoundOutcome::Complete);
     }
@@ -132,21 +132,21 @@ fn read<'a>(reply: &'a Reply, method: &str) -> Result<RoundOutcome<'a>, RequestE
         None | Some(COMPLETE) => Ok(RoundOutcome::Complete),
         Some(r#""input_required""#) => {
             let wanted = reply.read::<InputRequired>(method)?;
-            // To ask again with nothing new would bring the same answer.
+            // Repeating the request with nothing new would give the same result.
             if wanted.request_state.is_none() && wanted.input_requests.as_ref().is_none_or(BTreeMap::is_empty) {
-                let how = format!("{method} wants input, but neither says which nor has a requestState to go on with");
+                let how = format!("{method} asks for input, but has neither inputRequests nor a requestState");
                 return Err(RequestError::sent(Failure::Protocol(how)));
             }
             Ok(RoundOutcome::InputRequired(wanted))
         }
         Some(other) => {
-            let how = format!("the result of {method} is of a type that nobody knows: {other}");
+            let how = format!("the result of {method} has an unknown resultType: {other}");
             Err(RequestError::sent(Failure::Protocol(how)))
         }
     }
 }
 
-/// The parameters of the next round: what was asked at first, the answers, and the server's state.
+/// Builds the params of the next round: the original ones, the answers, and the server's state.
 async fn next_params(
     session: &Session,
     caller: &Caller,
@@ -171,19 +171,18 @@ async fn next_params(
 }
 
 async fn answer(handler: &dyn Handler, method: &str, asked: &InputRequest<'_>) -> Result<Box<RawValue>, RequestError> {
-    // The server has said that it did not go on: to refuse is safe, and final.
+    // The server has not gone on, so refusing is safe and final.
     let refused = |error: RpcError| {
-        let message = format!("{method} wants {}, and got none: {}", asked.method, error.message);
+        let message = format!("{method} needs {}, which failed: {}", asked.method, error.message);
         RequestError::sent(Failure::Rpc(RpcError { message, ..error }))
     };
-    let unknown = || RpcError::new(METHOD_NOT_FOUND, "nobody here can give that");
+    let unknown = || RpcError::new(METHOD_NOT_FOUND, "this client does not support it");
     let topic = Topic::of(&asked.method).ok_or_else(|| refused(unknown()))?;
     let params = asked.params.map_or_else(super::empty_object, ToOwned::to_owned);
     handler.answer(ServerQuestion { server: String::new(), connection: 0, topic, params }).await.map_err(refused)
 }
 
-/// The code for what a client would have to be able to do.
-/// The type of a result that wants nothing more.
+/// The `resultType` of a complete result.
 const COMPLETE: &str = r#""complete""#;
-/// How often a server may want input before it is given up.
+/// How often a server may ask for input in one request.
 const MAX_ROUNDS: usize = 10;

@@ -1,4 +1,4 @@
-//! Resources whose content is watched: a server is told so in the way of its era, once for all who watch.
+//! Subscriptions to resources, in the way of the server's era; one per resource, shared by all watchers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -11,34 +11,34 @@ use super::{Era, RequestTimeouts, Session, SessionRequest};
 use crate::failure::{Failure, RequestError, RpcError};
 use crate::rpc::code::METHOD_NOT_FOUND;
 
-/// The resources that are watched, and by how many.
+/// The number of watchers of each resource.
 #[derive(Default)]
 pub(super) struct SubscriptionCounts(watch::Sender<BTreeMap<String, usize>>);
 
-/// A resource is watched for as long as this lives.
+/// Watches a resource while it exists.
 pub struct ResourceSubscription {
     session: Weak<Session>,
     uri: String,
 }
 
 impl Session {
-    /// Watches a resource: its new content is news from now on.
+    /// Watches a resource: its updates are events from now on.
     pub async fn watch(self: &Arc<Self>, uri: &str) -> Result<ResourceSubscription, RequestError> {
         if self.peer.era == Era::Modern && !self.peer.features.subscribe {
-            let text = "the server does not tell when its resources have new content";
+            let text = "the server does not support subscriptions to resources";
             return Err(RequestError::unsent(Failure::Rpc(RpcError::new(METHOD_NOT_FOUND, text))));
         }
-        // From here on it is counted, and counted out when this fails or is dropped.
+        // The watcher counts from here on, and stops counting when it is dropped.
         let watching = ResourceSubscription { session: Arc::downgrade(self), uri: uri.to_owned() };
         self.subscriptions.0.send_modify(|uris| *uris.entry(uri.to_owned()).or_default() += 1);
         if self.peer.era == Era::Legacy {
-            // A server that knows it already may be told again, and the answer is for who asks.
+            // Subscribing twice is allowed, and this caller needs the answer.
             self.send_uri("resources/subscribe", uri).await?;
         }
         Ok(watching)
     }
 
-    /// Hears of the resources that are watched, for as long as the future lives.
+    /// Receives updates of the watched resources while the future is polled.
     pub(super) async fn listen_to_watched(&self) -> Result<(), RequestError> {
         let mut watched = self.subscriptions.0.subscribe();
         loop {
@@ -54,7 +54,7 @@ impl Session {
             };
             tokio::select! {
                 ended = listen => return ended,
-                // The sender is a part of this session, so that it is there.
+                // The sender belongs to this session, so it exists.
                 _ = watched.changed() => {}
             }
         }
@@ -88,7 +88,7 @@ impl Drop for ResourceSubscription {
             let (weak, uri) = (Weak::clone(&self.session), std::mem::take(&mut self.uri));
             session.wire.spawn(async move {
                 let Some(session) = weak.upgrade() else { return };
-                // Another may watch it again this moment; a server that goes on telling does no harm.
+                // Another watcher may subscribe at the same time; extra updates do no harm.
                 let _ = session.send_uri("resources/unsubscribe", &uri).await;
             });
         }

@@ -1,5 +1,5 @@
-//! Requests to authorization servers: bounded in time and size, redirected to no other origin, and sent only to addresses
-//! that those who named them may lead to.
+//! Requests to authorization servers: limited in time and size, redirected within one origin, and sent only to
+//! addresses that the parties naming them may refer to.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,34 +16,34 @@ use super::web::reach::{Referrer, Zone};
 use super::web::{ForeignClients, Route, address, root_cause};
 use crate::failure::RequestError;
 
-/// The client for a site's authorization servers.
+/// The HTTP client for a site's authorization servers.
 pub(crate) struct AuthServerClient {
     foreign_clients: ForeignClients,
-    /// The addresses that the configuration names: we go there whatever their zone.
+    /// The addresses that the configuration names, which are allowed in any zone.
     configured: Vec<Url>,
-    /// The site, as far as its name tells where it is.
+    /// The site, with the zone that its name implies.
     site: Referrer,
-    /// All who answered so far: each of them may have named the next address.
+    /// All parties that answered so far, since each may have named the next address.
     responders: Mutex<Option<Referrer>>,
-    /// How the last request went.
+    /// The outcome of the last request.
     last: Mutex<LastRequest>,
 }
 
 #[derive(Default)]
 struct LastRequest {
-    /// Where it went, in words.
+    /// Its address, as text.
     target: String,
     /// Its origin.
     origin: String,
-    /// It was not answered, or with a fault of the server's own: how, in words.
+    /// Why there was no usable answer, as text.
     trouble: Option<String>,
-    /// It was not sent, since nobody may lead us there: why, in words.
+    /// Why it was not sent, because nobody may refer to that address, as text.
     refused: Option<String>,
 }
 
 impl AuthServerClient {
-    /// Makes a client that trusts whom the site trusts; nothing is sent. Beside the site's own address, these are the
-    /// ones that the configuration names.
+    /// Creates a client with the TLS trust of the site; `named` are the addresses that the configuration names beside
+    /// the site's own.
     pub(crate) fn new(site: &RemoteSite, named: &[&str]) -> Result<Self, RequestError> {
         let home = address::parse(&site.url)?;
         let by_name = Referrer::new(&home, Zone::of_name(&home).unwrap_or(Zone::Public));
@@ -59,12 +59,12 @@ impl AuthServerClient {
         })
     }
 
-    /// Whether an address, named by all who were asked so far, may be shown to a person: it is for a browser, and it is
-    /// encrypted unless it is on this machine. The configuration may name any that is for a browser.
+    /// Checks whether an address that the servers named may be shown to a person: it must be a web address, encrypted
+    /// unless it is on this machine. The configuration may name any web address.
     pub(crate) fn check_page(&self, url: &str) -> Result<(), String> {
-        let url = Url::parse(url).map_err(|_| "it is no address".to_owned())?;
+        let url = Url::parse(url).map_err(|_| "it is not a URL".to_owned())?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-            return Err(format!("it begins with {}: and not with https", url.scheme()));
+            return Err(format!("its scheme is {}, not https", url.scheme()));
         }
         if self.is_configured(&url) {
             return Ok(());
@@ -75,10 +75,10 @@ impl AuthServerClient {
         self.referrer().check(&url).map_err(|refused| format!("{} is {refused}; {MEND}", address::display_url(&url)))
     }
 
-    /// Whether the description of an authorization server that was fetched last came from where this issuer is: anybody
-    /// can write the name of another issuer into a description of their own (RFC 8414 §3.3).
+    /// Checks that the last fetched description of an authorization server came from this issuer's origin, because
+    /// anybody can put another issuer's name into a description (RFC 8414 §3.3).
     pub(crate) fn check_described(&self, issuer: Option<&str>) -> Result<(), String> {
-        let Some(issuer) = issuer else { return Err("the authorization server does not say who it is".to_owned()) };
+        let Some(issuer) = issuer else { return Err("the authorization server names no issuer".to_owned()) };
         let origin = Url::parse(issuer).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
         let from = self.last().origin.clone();
         if origin == from {
@@ -91,7 +91,7 @@ impl AuthServerClient {
         self.configured.iter().any(|named| address::same_origin(named, url))
     }
 
-    /// Those who may have named the next address.
+    /// Returns the parties that may have named the next address.
     fn referrer(&self) -> Referrer {
         self.responders().unwrap_or(self.site)
     }
@@ -100,7 +100,7 @@ impl AuthServerClient {
         self.responders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How to reach this address, if we may.
+    /// Decides how to reach this address, if that is allowed.
     fn route(&self, url: &Url) -> Result<Route, String> {
         if self.is_configured(url) {
             return Ok(Route::Open);
@@ -109,29 +109,29 @@ impl AuthServerClient {
         routed.map_err(|refused| format!("{} is {refused}; {MEND}", address::display_url(url)))
     }
 
-    /// Whoever answers may name further addresses.
+    /// Notes a party that answered, because it may name further addresses.
     fn note_answer(&self, response: &reqwest::Response) {
         let answered = Referrer::new(response.url(), self.foreign_clients.zone(response));
         let mut heard = self.responders();
         let before = match *heard {
-            // What the configuration names leads by its address; only before it is asked, by its name.
+            // A configured address counts with its real zone; before its first answer, only its name is known.
             None if self.is_configured(response.url()) => answered,
             before => before.unwrap_or(self.site),
         };
         *heard = Some(before.and(answered));
     }
 
-    /// That the last request was not answered, or with a fault of the server's own; in words.
+    /// Returns why the last request got no usable answer, as text.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.last().trouble.clone()
     }
 
-    /// That the last request was not sent, since nobody may lead us there; in words.
+    /// Returns why the last request was not sent, as text.
     pub(crate) fn refused(&self) -> Option<String> {
         self.last().refused.clone()
     }
 
-    /// Where the last request went, in words that can follow others.
+    /// Returns the address of the last request, as text to append to a message.
     pub(crate) fn last_target(&self) -> String {
         self.last().target.clone()
     }
@@ -169,7 +169,7 @@ impl AuthServerClient {
             let target = target.and_then(|target| response.url().join(target).ok());
             let moved = response.status().is_redirection() && redirects == OAuthHttpRedirectPolicy::Follow;
             match (again, target) {
-                // What is posted may be a secret, so that it is sent to nobody else.
+                // The body may contain a secret, so it goes to the same origin only.
                 (Some(mut again), Some(target)) if moved && address::same_origin(response.url(), &target) => {
                     *again.url_mut() = target;
                     request = again;
@@ -177,7 +177,7 @@ impl AuthServerClient {
                 _ => return whole(response).await,
             }
         }
-        Err(format!("it redirects more than {REDIRECTS} times").into())
+        Err(format!("more than {REDIRECTS} redirects").into())
     }
 }
 
@@ -195,7 +195,7 @@ impl OAuthHttpClient for AuthServerClient {
     }
 }
 
-/// An answer with its whole body, up to a limit.
+/// Reads the whole body of a response, up to a limit.
 async fn whole(mut response: reqwest::Response) -> Result<Response<Vec<u8>>, OAuthHttpClientError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(reqwest::Error::without_url)? {
@@ -211,7 +211,7 @@ async fn whole(mut response: reqwest::Response) -> Result<Response<Vec<u8>>, OAu
     Ok(answer.body(body)?)
 }
 
-const MEND: &str = "if that is right, name it in the server's `auth`, as `issuer`, `metadata_url` or `token_url`";
+const MEND: &str = "to allow that, name it in the server's `auth`, as `issuer`, `metadata_url` or `token_url`";
 const REDIRECTS: usize = 5;
 const MAX_BODY: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Who gives requests to a server their `Authorization`, and mends it when the server does not take it.
+//! Authorization of requests to a server, and its renewal after a rejection.
 
 use std::fmt;
 use std::ops::Deref;
@@ -10,35 +10,36 @@ use super::BoxFuture;
 use crate::config::secrets::Secrets;
 use crate::failure::{HttpError, RequestError};
 
-/// Gives each request to one server its `Authorization`.
+/// Provides the `Authorization` of each request to one server.
 pub trait Authorize: Send + Sync + 'static {
-    /// What goes with the next request, to the server's own origin alone; none is a request without.
+    /// Returns the credential of the next request, which goes to the server's own origin only; `None` for a request
+    /// without.
     fn credential(&self) -> BoxFuture<'_, Result<Option<Credential>, RequestError>>;
 
-    /// The server has taken the authorization of this number.
+    /// Notes that the server accepted the authorization with this number.
     fn accepted(&self, edition: u64);
 
-    /// The server has refused a request with 401, or with 403 and a challenge. Gets another authorization, once for
-    /// all who ask at the same time; `Ok` says that it is worth asking the server again.
+    /// Gets another authorization after the server answered with 401, or with 403 and a challenge; concurrent callers
+    /// share one renewal. `Ok` means that the request may be repeated.
     fn renew<'a>(&'a self, refused: &'a HttpError) -> BoxFuture<'a, Result<(), RequestError>>;
 
-    /// The number of the authorization that there is now, wherever it came from: each new one has a higher one.
+    /// Returns the number of the current authorization, whatever its source; each new one has a higher number.
     fn edition(&self) -> u64;
 
-    /// What must not be seen in anything about the server.
+    /// Returns the secrets to hide in everything about the server.
     fn secrets(&self) -> Secrets;
 }
 
-/// An authorization, as a header.
+/// An authorization as a header.
 #[derive(Debug, Clone)]
 pub struct Credential {
     /// The value of `Authorization`, marked as sensitive.
     pub header: HeaderValue,
-    /// Counts the authorizations, from 1: so that one that was refused is known from one that came after it.
+    /// Counts the authorizations from 1, to tell a rejected one from a newer one.
     pub edition: u64,
 }
 
-/// Somebody who gives out authorizations; two are equal if they are the same.
+/// A shared authorizer; two are equal if they are the same object.
 #[derive(Clone)]
 pub struct Authorizer(pub Arc<dyn Authorize>);
 

@@ -1,4 +1,4 @@
-//! Where a server is, with every variable filled in.
+//! The resolved endpoint of a server.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,18 +10,18 @@ use super::Connect;
 use super::authorize::Authorizer;
 use crate::config::secrets::Secrets;
 
-/// Where a server is. Its `Debug` shows no argument, value of a variable, login, query or header: they may be secrets.
+/// How to reach a server. Its `Debug` shows no arguments, variables, logins, queries or headers, which may be secrets.
 #[derive(Clone)]
 pub enum Endpoint {
-    /// A subprocess that speaks over its standard input and output.
+    /// A subprocess, over its standard input and output.
     Stdio(Program),
     /// Streamable HTTP.
     Http(RemoteSite),
-    /// HTTP with Server-Sent Events, the way before Streamable HTTP.
+    /// HTTP with Server-Sent Events, the predecessor of Streamable HTTP.
     Sse(RemoteSite),
     /// WebSocket.
     WebSocket(RemoteSite),
-    /// A way of the embedder's own.
+    /// The embedder's own transport.
     Custom(Arc<dyn Connect>),
 }
 
@@ -39,7 +39,7 @@ impl PartialEq for Endpoint {
 }
 
 impl Endpoint {
-    /// The same place, with what must not be seen of it.
+    /// Sets the secrets to hide in everything about the server.
     #[must_use]
     pub fn with_secrets(mut self, secrets: Secrets) -> Self {
         match &mut self {
@@ -50,7 +50,7 @@ impl Endpoint {
         self
     }
 
-    /// Where it is on the network, if it is there.
+    /// Returns the remote site, if it is one.
     pub fn site(&self) -> Option<&RemoteSite> {
         match self {
             Endpoint::Http(site) | Endpoint::Sse(site) | Endpoint::WebSocket(site) => Some(site),
@@ -58,7 +58,7 @@ impl Endpoint {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the remote site for changes, if it is one.
     pub fn site_mut(&mut self) -> Option<&mut RemoteSite> {
         match self {
             Endpoint::Http(site) | Endpoint::Sse(site) | Endpoint::WebSocket(site) => Some(site),
@@ -66,7 +66,7 @@ impl Endpoint {
         }
     }
 
-    /// What must not be seen in errors and logs about this server.
+    /// Returns the secrets to hide in errors and logs about this server.
     pub fn secrets(&self) -> Secrets {
         match self {
             Endpoint::Stdio(program) => program.secrets.clone(),
@@ -83,56 +83,56 @@ pub struct Program {
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// The whole environment that it gets.
+    /// The complete environment of the process.
     pub env: BTreeMap<String, String>,
-    /// Where it runs; `None` is where we run.
+    /// The working directory; `None` means ours.
     pub working_dir: Option<PathBuf>,
-    /// The longest line that it may send.
+    /// The maximum length of a line that it may send.
     pub max_message_bytes: usize,
-    /// How long it may take to end after its input is closed, and again after SIGTERM.
+    /// How long it may take to exit after its input is closed, and again after SIGTERM.
     pub grace: Duration,
-    /// What must not be seen in anything that it writes.
+    /// Secrets to hide in everything that it writes.
     pub secrets: Secrets,
 }
 
-/// A place on the network.
+/// A server on the network.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RemoteSite {
-    /// The address: `http`, `https`, `ws` or `wss`.
+    /// The URL, with scheme `http`, `https`, `ws` or `wss`.
     pub url: String,
-    /// The socket of this machine that all connections use; the address then says only what is asked of whom.
+    /// The local socket that all connections use; the URL then only gives host and path.
     pub socket: Option<PathBuf>,
     /// Headers for every request, credentials included.
     pub headers: Vec<(String, String)>,
-    /// How the server's certificate is checked, and ours shown.
+    /// How to check the server's certificate, and which client certificate to present.
     pub tls: Tls,
-    /// The largest message that it may send.
+    /// The maximum size of a message that it may send.
     pub max_message_bytes: usize,
-    /// How long a TCP connection may take.
+    /// How long connecting over TCP may take.
     pub connect_timeout: Duration,
-    /// What must not be seen in anything that it answers with.
+    /// Secrets to hide in everything that it answers.
     pub secrets: Secrets,
-    /// Who gives each request its `Authorization`, where that is not one of the headers.
+    /// Provides the `Authorization` of each request, unless it is one of the headers.
     pub authorize: Option<Authorizer>,
 }
 
 impl RemoteSite {
-    /// The address as messages may show it.
+    /// Returns the URL without secrets, for messages.
     pub fn shown(&self) -> String {
         without_secrets(&self.url)
     }
 }
 
-/// How certificates are checked and shown.
+/// TLS options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// The server's certificate is checked.
+    /// Whether the server's certificate is checked.
     pub verify: bool,
-    /// A PEM file of authorities to trust beside the system's.
+    /// A PEM file with certificate authorities to trust in addition to the system's.
     pub ca: Option<PathBuf>,
-    /// A PEM file with our certificate, for servers that want one.
+    /// A PEM file with the client certificate.
     pub client_certificate: Option<PathBuf>,
-    /// A PEM file with the key of our certificate; `None` where the certificate's file has it.
+    /// A PEM file with the client key; `None` if the certificate's file has it.
     pub client_key: Option<PathBuf>,
 }
 
@@ -176,10 +176,10 @@ impl fmt::Debug for RemoteSite {
     }
 }
 
-/// The address without login, query and fragment. It need not be a valid one, so it is not parsed.
+/// Removes login, query and fragment from a URL, which may be invalid and is therefore not parsed.
 fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    // A login may hold any of the characters that end a host, so all up to the last `@` of the text may be one.
+    // A login may contain any character that ends a host, so everything up to the last `@` may be one.
     let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}://{rest}") }

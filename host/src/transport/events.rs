@@ -1,41 +1,41 @@
-//! Server-Sent Events: bytes in, events out, wherever the bytes are cut (WHATWG HTML §9.2).
+//! Parses Server-Sent Events, wherever the bytes are split (WHATWG HTML §9.2).
 
 use std::time::Duration;
 
 use memchr::memchr2;
 
-/// Reads a stream of events.
+/// Parses a stream of events.
 pub(super) struct SseParser {
     max: usize,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of an incomplete line.
     line: Vec<u8>,
-    /// The last byte was a CR; a LF that follows belongs to it.
+    /// Whether the last byte was a CR; a following LF belongs to it.
     after_cr: bool,
-    /// No line has ended yet: the next one may begin with a byte order mark.
+    /// Whether no line has ended yet, so that the next one may begin with a byte order mark.
     first: bool,
     name: String,
-    /// Each line of data with a line feed after it.
+    /// The lines of data, each with a line feed.
     data: Vec<u8>,
     pending_id: Option<String>,
     last_id: Option<String>,
     retry: Option<Duration>,
 }
 
-/// One event that has data.
+/// One event with data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SseEvent {
-    /// What the server calls it; empty where it gives no name, which means `message`.
+    /// The name of the event; empty means `message`.
     pub name: String,
     /// The lines of its data, joined by line feeds.
     pub data: String,
 }
 
-/// An event is larger than allowed.
+/// The error for an event that exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventTooLarge;
 
 impl SseParser {
-    /// A parser of events of at most `max` bytes.
+    /// Creates a parser of events of at most `max` bytes.
     pub(super) fn new(max: usize) -> Self {
         SseParser {
             max,
@@ -50,7 +50,7 @@ impl SseParser {
         }
     }
 
-    /// Takes the next bytes and hands on each event that ends in them.
+    /// Takes the next bytes, and passes on each event that ends in them.
     pub(super) fn push(&mut self, mut bytes: &[u8], mut on_event: impl FnMut(SseEvent)) -> Result<(), EventTooLarge> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
@@ -65,14 +65,14 @@ impl SseParser {
             self.check_size(end)?;
             self.after_cr = bytes[end] == b'\r';
             let mut line = std::mem::take(&mut self.line);
-            // Most lines come whole and are read where they are.
+            // Most lines arrive whole and are parsed in place.
             let event = if line.is_empty() {
                 self.end_line(&bytes[..end])
             } else {
                 line.extend_from_slice(&bytes[..end]);
                 self.end_line(&line)
             };
-            // The buffer of a large message is let go: it would weigh on an idle connection.
+            // Free the buffer of a large message, so that an idle connection does not keep it.
             if line.capacity() <= KEPT {
                 line.clear();
                 self.line = line;
@@ -83,18 +83,18 @@ impl SseParser {
         Ok(())
     }
 
-    /// The id of the last whole event that had one, to resume after.
+    /// Returns the id of the last complete event that had one, to resume after.
     pub(super) fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// How long the server wants us to wait before we come back.
+    /// Returns how long the server wants clients to wait before reconnecting.
     pub(super) fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
     fn check_size(&self, more: usize) -> Result<(), EventTooLarge> {
-        // The field name and the line feeds do not count against the message.
+        // The field name and the line feeds do not count as part of the message.
         let size = self.line.len() + self.data.len() + more;
         if size > self.max.saturating_add(SLACK) { Err(EventTooLarge) } else { Ok(()) }
     }
@@ -131,7 +131,7 @@ impl SseParser {
         None
     }
 
-    /// A blank line ends an event. One without data is none, but its id counts (MCP's priming event).
+    /// Ends an event at a blank line. One without data is dropped, but its id counts (MCP's priming event).
     fn dispatch(&mut self) -> Option<SseEvent> {
         if let Some(id) = self.pending_id.take() {
             self.last_id = Some(id);

@@ -1,4 +1,4 @@
-//! The pages of a running gateway, as the commands of an operator ask for them.
+//! Requests of operator commands to a running gateway.
 
 use std::time::Duration;
 
@@ -10,32 +10,33 @@ use super::endpoint::RemoteSite;
 use super::web::{HttpVersion, WebClient, WebRequest, body};
 use crate::failure::{Failure, RequestError};
 
-/// Asks a gateway for its pages.
+/// Requests pages of a gateway.
 pub struct OperatorClient {
     web: WebClient,
     limit: Duration,
 }
 
 impl OperatorClient {
-    /// Prepares to ask the gateway whose pages are under this address, each within the limit; nothing is sent.
+    /// Prepares requests to the gateway at this address, each with this limit, without sending anything.
     pub async fn open(site: &RemoteSite, limit: Duration) -> Result<Self, RequestError> {
         Ok(OperatorClient { web: WebClient::open(site, HttpVersion::Any).await?, limit })
     }
 
-    /// The text of a page.
+    /// Returns the text of a page.
     pub async fn get(&self, path: &str) -> Result<String, RequestError> {
         let read = async { body::text(self.ask(path).await?, self.web.max_message_bytes()).await };
         self.in_time(path, read).await
     }
 
-    /// Hears from a page of events whenever something has changed.
+    /// Opens a page of events that reports changes.
     pub async fn listen(&self, path: &str) -> Result<ChangeStream, RequestError> {
         self.in_time(path, self.ask(path)).await.map(ChangeStream)
     }
 
     async fn ask(&self, path: &str) -> Result<Response, RequestError> {
         let url = self.web.address().join(path);
-        let url = url.map_err(|error| RequestError::unsent(Failure::Connect(format!("{path} is no page: {error}"))))?;
+        let url =
+            url.map_err(|error| RequestError::unsent(Failure::Connect(format!("invalid path {path}: {error}"))))?;
         let headers = || self.web.headers().clone();
         let response = self
             .web
@@ -57,13 +58,13 @@ impl OperatorClient {
     }
 }
 
-/// Tells when something has changed.
+/// Reports changes of a gateway.
 pub struct ChangeStream(Response);
 
 impl ChangeStream {
-    /// Returns when something may have changed; false means that the gateway has nothing more to tell.
+    /// Returns when something may have changed; false when the gateway has ended the stream.
     pub async fn next(&mut self) -> Result<bool, RequestError> {
-        // What an event says does not matter: whoever hears of it asks again. A sign of life is one as well.
+        // The content does not matter, since the caller asks again; a keep-alive counts as well.
         Ok(body::next(&mut self.0).await?.is_some())
     }
 }

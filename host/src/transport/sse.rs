@@ -17,10 +17,10 @@ use super::web::{HttpVersion, WebClient, WebRequest, address, reach};
 use super::{BoxFuture, Delivery, Outgoing, Receive, RequestId, Transport};
 use crate::failure::{Failure, RequestError};
 
-/// Opens the stream and waits for the address of the messages.
+/// Opens the stream and waits for the endpoint of messages.
 pub(super) async fn open(site: &RemoteSite, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
     let web = WebClient::open(site, HttpVersion::Any).await?;
-    // Nothing that a caller wants has been sent yet, whatever fails here.
+    // Whatever fails here, no request of a caller has been sent yet.
     let unsent = |failed: RequestError| RequestError::unsent(failed.failure);
     let mut stream = Stream::open(&web).await.map_err(unsent)?;
     let (endpoint, early) = stream.endpoint(web.address()).await.map_err(unsent)?;
@@ -41,7 +41,7 @@ struct Sse {
     endpoint: Url,
     headers: HeaderMap,
     receiver: Arc<ClosableReceiver>,
-    /// The task that reads the stream, and what is left of answers.
+    /// The task that reads the stream, and the rest of responses.
     tasks: ConnectionTasks,
 }
 
@@ -63,9 +63,9 @@ impl Sse {
         Ok(Delivery::Written)
     }
 
-    /// An answer that is not a success: the error of this request, or one that concerns the whole session.
+    /// Handles a response that is not a success: an error of this request, or of the whole session.
     async fn receive_error(&self, response: Response, request: Option<RequestId>) -> Result<Delivery, RequestError> {
-        // The session id is in the address.
+        // The session id is in the URL.
         let refusal = answer::read_error(response, true, &self.web).await;
         let answer = match request {
             Some(id) => refusal.answer_to(id).map(|message| self.receiver.receive(message, Some(id))),
@@ -123,7 +123,7 @@ impl Stream {
         Err(RequestError::sent(Failure::Protocol(how)))
     }
 
-    /// Reads on until the server says where messages go; gives back the messages that came with it, too.
+    /// Reads until the server names the endpoint of messages; also returns the messages that came before it.
     async fn endpoint(&mut self, site: &Url) -> Result<(Url, Vec<String>), RequestError> {
         let mut endpoint = None;
         let mut early = Vec::new();
@@ -140,7 +140,7 @@ impl Stream {
         Err(RequestError::sent(Failure::Protocol("the stream ended before it named an endpoint".to_owned())))
     }
 
-    /// The address that messages go to. The stream may have been redirected, but messages go to the site alone.
+    /// Resolves the endpoint of messages. The stream may have been redirected, but messages go only to the site.
     fn resolve(&self, endpoint: &str, site: &Url) -> Result<Url, RequestError> {
         let refuse = |why: String| RequestError::unsent(Failure::Connect(why));
         let base = self.response.url();
@@ -159,7 +159,7 @@ impl Stream {
     async fn run(mut self, ending: Arc<ClosableReceiver>) {
         let why = loop {
             match body::next(&mut self.response).await {
-                // To connect again is a new session for the server, so that is not for us to do.
+                // Reconnecting would be a new session, which is not decided here.
                 Ok(None) => break Failure::Closed,
                 Err(failed) => break failed.failure,
                 Ok(Some(chunk)) => {

@@ -1,4 +1,4 @@
-//! A server that is a subprocess: one JSON message a line on its standard input and output.
+//! A server that is a subprocess: one JSON message per line on its standard input and output.
 //!
 //! Three tasks serve a connection, and its handle owns them: one supervises the process and reads its output, one keeps
 //! the tail of its standard error, and one writes what did not fit into the pipe at once.
@@ -29,7 +29,7 @@ use stdin::{StdinWriter, WriteError};
 use stdout::StdoutReader;
 use supervisor::ProcessSupervisor;
 
-/// Starts the program. What it writes goes to the receiver, and so does the news that it ended.
+/// Starts the program; the receiver gets its messages and learns of its end.
 pub async fn open(program: &Program, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
     let SpawnedProcess { child, group, stdin, stdout, stderr } = spawn::spawn(program).map_err(RequestError::unsent)?;
     let shared = Arc::new(StdioShared {
@@ -49,21 +49,21 @@ pub async fn open(program: &Program, receiver: Arc<dyn Receive>) -> Result<Arc<d
     Ok(Arc::new(Stdio { shared, over: over_seen, _tasks: tasks }))
 }
 
-/// What the handle and the tasks of one connection share.
+/// State that the handle and the tasks of one connection share.
 struct StdioShared {
     group: ProcessGroup,
     stdin: StdinWriter,
     stderr: StderrTail,
-    /// Somebody asked for a good end.
+    /// Notified when somebody closes the connection.
     close: Notify,
 }
 
 /// The handle of a connection.
 struct Stdio {
     shared: Arc<StdioShared>,
-    /// Why the connection is over; the channel ends when nothing of the server is left.
+    /// Why the connection is over; the channel closes when nothing of the server is left.
     over: watch::Receiver<Option<Failure>>,
-    /// Stopped when the handle goes.
+    /// Aborted when the handle is dropped.
     _tasks: JoinSet<()>,
 }
 
@@ -102,7 +102,7 @@ impl Transport for Stdio {
 }
 
 impl Stdio {
-    /// Waits for the reason of an end that has begun; the supervisor's own limit bounds it.
+    /// Waits for the reason of an end that has begun, within the supervisor's own limit.
     async fn end(&self) -> Failure {
         let mut over = self.over.clone();
         match over.wait_for(Option::is_some).await {
@@ -118,6 +118,6 @@ impl Drop for Stdio {
     }
 }
 
-// The tests look for processes in /proc.
+// The tests find processes in /proc.
 #[cfg(all(test, target_os = "linux"))]
 mod tests;

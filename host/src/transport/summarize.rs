@@ -1,6 +1,6 @@
-//! Has a long result summarised by somebody else: a program, or an endpoint that speaks as OpenAI's does.
+//! Summaries of long results, by a program or an OpenAI-compatible endpoint.
 //!
-//! The text is masked already. Nothing of it, and no key, is in an error or in `Debug`.
+//! The text is already masked. Neither the text nor a key appears in an error or in `Debug`.
 
 mod command;
 mod http;
@@ -12,7 +12,7 @@ use std::time::Duration;
 pub use command::SummaryCommand;
 pub use http::{SummaryEndpoint, SummaryModel};
 
-/// Who makes summaries.
+/// The configured source of summaries.
 #[derive(Debug)]
 pub enum Summarizer {
     /// A program that reads the text and writes its summary.
@@ -21,36 +21,36 @@ pub enum Summarizer {
     Http(SummaryEndpoint, SummaryLimits),
 }
 
-/// What one summary may take.
+/// The limits of one summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SummaryLimits {
     /// How long it may take.
     pub timeout: Duration,
-    /// How much of the text is handed over; of a longer one, its beginning and a note.
+    /// How much of the text is passed on; a longer text is cut, with a note.
     pub max_input_bytes: usize,
 }
 
 /// A text to summarise.
 #[derive(Clone, Copy)]
 pub struct SummaryTask<'a> {
-    /// The server that it came from.
+    /// The server that the text came from.
     pub server: &'a str,
-    /// The tool whose output it is.
+    /// The tool that produced the text.
     pub tool: &'a str,
-    /// The output, masked.
+    /// The text, masked.
     pub text: &'a str,
 }
 
-/// Why there is no summary.
+/// The reason why there is no summary.
 #[derive(Debug, thiserror::Error)]
 pub enum SummarizeError {
-    /// What is configured cannot be right.
+    /// The configuration is invalid.
     #[error("summarizer: {0}")]
     Settings(String),
-    /// It took too long.
+    /// The summary took too long.
     #[error("summarizer: no summary within {after:?}")]
     Timeout {
-        /// How long was waited.
+        /// How long it waited.
         after: Duration,
     },
     /// The program does not start.
@@ -58,66 +58,66 @@ pub enum SummarizeError {
     Start {
         /// The program.
         command: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The pipes to the program broke.
-    #[error("summarizer: {command:?} could not be read from")]
+    #[error("summarizer: cannot read the output of {command:?}")]
     Read {
         /// The program.
         command: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The program says that it failed.
+    /// The program failed.
     #[error("summarizer: {command:?} ended with {how}{}", after_colon(last_words))]
     Failed {
         /// The program.
         command: String,
-        /// Its exit code or the signal that killed it, in words.
+        /// Its exit code, or the signal that killed it, as text.
         how: String,
-        /// The last line that it wrote to its standard error, without secrets.
+        /// The last line of its standard error, without secrets.
         last_words: String,
     },
-    /// The endpoint cannot be reached, or hung up.
+    /// The endpoint cannot be reached, or closed the connection.
     #[error("summarizer: {url}: {why}")]
     Connect {
-        /// The address, without login and query.
+        /// The URL, without login and query.
         url: String,
-        /// What went wrong, in words.
+        /// What went wrong, as text.
         why: String,
     },
-    /// The endpoint answered with something else than success.
+    /// The endpoint returned an error status.
     #[error("summarizer: {url}: HTTP {status}{}", after_colon(reason))]
     Status {
-        /// The address, without login and query.
+        /// The URL, without login and query.
         url: String,
         /// The status code.
         status: u16,
-        /// What kind of error that is, where the endpoint says it in one word or we know.
+        /// The kind of error, if the endpoint gives it in one word or the status implies it.
         reason: String,
     },
-    /// The endpoint answered with something else than a chat completion.
-    #[error("summarizer: {url}: the answer is no chat completion: {why}")]
+    /// The endpoint did not return a chat completion.
+    #[error("summarizer: {url}: the answer is not a chat completion: {why}")]
     Answer {
-        /// The address, without login and query.
+        /// The URL, without login and query.
         url: String,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// The summary is no summary.
+    /// The summary is too long.
     #[error("summarizer: an answer of more than {max} bytes")]
     TooLarge {
-        /// The most bytes that are read.
+        /// The limit in bytes.
         max: usize,
     },
-    /// There is nothing in the summary.
+    /// The summary is empty.
     #[error("summarizer: an empty summary")]
     Empty,
 }
 
 impl Summarizer {
-    /// Makes a summary. Dropping the future ends the program, or closes the connection.
+    /// Makes a summary; dropping the future kills the program or closes the connection.
     pub async fn summarize(&self, task: SummaryTask<'_>) -> Result<String, SummarizeError> {
         let (Summarizer::Command(_, limits) | Summarizer::Http(_, limits)) = self;
         let text = cut(task.text, limits.max_input_bytes);
@@ -135,7 +135,7 @@ impl Summarizer {
     }
 }
 
-/// The text, or as many whole characters of it as fit, and a note that says so.
+/// Cuts the text at a character boundary, and adds a note.
 fn cut(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
         return Cow::Borrowed(text);

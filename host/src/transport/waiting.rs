@@ -1,11 +1,11 @@
-//! How tests wait for what happens outside of this process.
+//! How tests wait for events outside of this process.
 
 use std::time::{Duration, Instant};
 
-/// Everything that a test waits for comes within this, even on a machine that is busy.
+/// Everything that a test waits for comes within this time, even on a busy machine.
 pub(super) const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Waits for a fact of which nobody tells.
+/// Polls until a condition holds that nobody announces.
 pub(super) async fn until(what: &str, fact: impl Fn() -> bool) {
     let start = Instant::now();
     while !fact() {

@@ -1,4 +1,4 @@
-//! The HTTP client of the three network transports: where requests go, what goes with them, and where it must not go.
+//! The HTTP client of the network transports: where requests may go, and which headers and credentials go with them.
 
 pub(super) mod address;
 pub(super) mod body;
@@ -31,31 +31,31 @@ use keep_alive::KeepAlive;
 use proxy::Proxies;
 use reach::{AddressError, Referrer, Zone};
 
-/// The client of one site.
+/// The HTTP client of one site.
 pub(super) struct WebClient {
     site: RemoteSite,
     version: HttpVersion,
     address: Url,
-    /// What goes with each request to the site's own origin.
+    /// The headers of each request to the site's own origin.
     headers: HeaderMap,
     client: Client,
-    /// For the site itself, where connections are not to be used again.
+    /// For the site itself, if its connections must not be reused.
     single_use_client: OnceLock<Client>,
     keep_alive: KeepAlive,
-    /// For other origins, to which a redirect may lead.
+    /// For other origins that a redirect may lead to.
     foreign_clients: ForeignClients,
 }
 
-/// Which authorization a request went with.
+/// The authorization that a request was sent with.
 #[derive(Debug, Clone, Copy)]
 struct CredentialEdition(u64);
 
-/// The versions of HTTP to offer.
+/// The HTTP versions to offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HttpVersion {
-    /// What the server likes best.
+    /// The version that the server prefers.
     Any,
-    /// HTTP/1.1, which alone can be upgraded to WebSocket.
+    /// HTTP/1.1, the only version that can be upgraded to WebSocket here.
     Http1,
 }
 
@@ -63,18 +63,18 @@ pub(super) enum HttpVersion {
 pub(super) struct WebRequest<'a> {
     /// The method.
     pub method: Method,
-    /// Where it goes.
+    /// The URL.
     pub url: Url,
-    /// Makes its headers, those of the site included; called again for each redirect.
+    /// Builds the headers, including those of the site; called again for each redirect.
     pub headers: &'a (dyn Fn() -> HeaderMap + Sync),
-    /// Its content.
+    /// The body.
     pub body: Bytes,
-    /// It may arrive twice without harm.
+    /// Whether it may arrive twice without harm.
     pub repeatable: bool,
 }
 
 impl WebClient {
-    /// Reads the files that the site names, and makes a client; nothing is sent.
+    /// Reads the files that the site names and creates a client, without sending anything.
     pub(super) async fn open(site: &RemoteSite, version: HttpVersion) -> Result<Self, RequestError> {
         Self::open_with(site, version, |name| std::env::var(name).ok()).await
     }
@@ -85,7 +85,7 @@ impl WebClient {
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, RequestError> {
         let address = address::parse(&site.url)?;
-        // Between us and a socket of this machine there is nobody.
+        // A local socket needs no proxy.
         let proxies = if site.socket.is_none() { Proxies::from_variables(variable)? } else { Proxies::default() };
         let client = site_client(site, &address, version, &proxies, ConnectionReuse::Reused).await?;
         let keep_alive = if site.socket.is_none() { KeepAlive::default() } else { KeepAlive::assumed() };
@@ -104,23 +104,23 @@ impl WebClient {
         })
     }
 
-    /// The site's address, without a login.
+    /// Returns the site's URL, without a login.
     pub(super) fn address(&self) -> &Url {
         &self.address
     }
 
-    /// The site's headers, for requests to be made from.
+    /// Returns the site's headers, as a base for requests.
     pub(super) fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// The largest message that the site may send.
+    /// Returns the maximum size of a message that the site may send.
     pub(super) fn max_message_bytes(&self) -> usize {
         self.site.max_message_bytes
     }
 
-    /// Sends a request, and follows where the answer points, as far as [`reach`] allows it: headers stay behind when that
-    /// is another origin, and a request that carries messages goes to no other origin.
+    /// Sends a request and follows redirects as far as [`reach`] allows: headers are not sent to another origin, and
+    /// requests that carry messages never go to one.
     pub(super) async fn send(&self, ask: WebRequest<'_>) -> Result<Response, RequestError> {
         let WebRequest { method, mut url, headers, body, repeatable } = ask;
         let credential = match &self.site.authorize {
@@ -130,7 +130,7 @@ impl WebClient {
         let mut away = false;
         let mut route = Route::Open;
         for hop in 0..=REDIRECTS {
-            // Once a foreign server had a say in where we go, nothing of ours goes with us, not even back.
+            // Once a foreign server has chosen the target, no credentials go along, not even back to the site.
             away = away || !address::same_origin(&url, &self.address);
             let mut request = Request::new(method.clone(), url);
             *request.headers_mut() = if away { harmless(headers()) } else { headers() };
@@ -154,7 +154,7 @@ impl WebClient {
                     )),
                     failure => failure,
                 };
-                // Whoever redirected us has read it.
+                // A server that redirects has read the request.
                 RequestError { sent: failed.sent || hop > 0, failure }
             })?;
             let status = response.status();
@@ -190,13 +190,13 @@ impl WebClient {
         Err(RequestError::sent(Failure::Protocol(format!("it redirects more than {REDIRECTS} times, last to {last}"))))
     }
 
-    /// How to go where an answer leads, if we may.
+    /// Decides how to follow a redirect, if that is allowed.
     fn route(&self, response: &Response, target: &Url, away: bool, carries: bool) -> Result<Route, AddressError> {
         let from = response.url();
         if carries && !reach::may_carry_messages(from, target) {
             return Err(AddressError::OtherOrigin);
         }
-        // The configuration names this one. With a socket, its address stands for no place on the network.
+        // The configuration names this address. With a socket, it does not stand for a place on the network.
         if self.site.socket.is_none() && address::same_origin(target, &self.address) {
             return Ok(Route::Open);
         }
@@ -207,7 +207,7 @@ impl WebClient {
         self.foreign_clients.route(Referrer::new(from, zone), target)
     }
 
-    /// An address in words, with what is on the way to it.
+    /// Describes an address, with the proxy on the way to it.
     fn describe_address(&self, url: &Url) -> String {
         match self.foreign_clients.proxies().proxy_for(url) {
             Some(proxy) => format!("{} through the proxy {proxy}", self.display_url(url)),
@@ -215,7 +215,7 @@ impl WebClient {
         }
     }
 
-    /// An address as messages may show it, and as the configuration writes it.
+    /// Returns a URL for messages, with the scheme that the configuration uses.
     pub(super) fn display_url(&self, url: &Url) -> String {
         match self.version {
             HttpVersion::Any => address::display_url(url),
@@ -224,7 +224,7 @@ impl WebClient {
     }
 }
 
-/// What becomes of a connection after an answer.
+/// Whether a connection is reused after a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ConnectionReuse {
     /// Other requests use it.
@@ -233,7 +233,7 @@ enum ConnectionReuse {
     Closed,
 }
 
-/// A client for the site itself.
+/// Creates a client for the site itself.
 async fn site_client(
     site: &RemoteSite,
     address: &Url,
@@ -245,7 +245,8 @@ async fn site_client(
     if address.scheme() == "https" {
         return build_tls_client(builder, site, ClientCertificate::Sent).await;
     }
-    // Authorities that nobody will ask are not read; an `https` address is another origin, with its own client.
+    // Without TLS, the certificate authorities need not be loaded; an `https` URL is another origin with its own
+    // client.
     tls::check_files(&site.tls)?;
     build(by_socket(builder.tls_certs_only([]), site.socket.as_deref())?, &Tls::default())
 }
@@ -256,7 +257,7 @@ enum ClientCertificate {
     Withheld,
 }
 
-/// A client that checks certificates as the site says, and shows ours or not.
+/// Creates a client that checks certificates as the site says, with or without the client certificate.
 async fn build_tls_client(
     builder: reqwest::ClientBuilder,
     site: &RemoteSite,
@@ -266,12 +267,12 @@ async fn build_tls_client(
         warn!("the server's certificate is not checked: anyone on the way can read and change what is sent");
     }
     let tls = site.tls.clone();
-    // The system's authorities are some hundred certificates.
+    // Loading the system's certificate authorities takes time, so it happens on another thread.
     let built = tokio::task::spawn_blocking(move || {
         let builder = tls::check(builder, &tls)?;
         build(if certificate == ClientCertificate::Sent { tls::show(builder, &tls)? } else { builder }, &tls)
     });
-    built.await.map_err(|error| connect_error(format!("the client could not be made: {error}")))?
+    built.await.map_err(|error| connect_error(format!("cannot create the HTTP client: {error}")))?
 }
 
 fn builder(
@@ -280,7 +281,7 @@ fn builder(
     proxies: &Proxies,
     connections: ConnectionReuse,
 ) -> reqwest::ClientBuilder {
-    // Another provider that the embedding program chose is as good.
+    // If the embedding program has installed another provider, that one is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
         .redirect(Policy::none())
@@ -294,12 +295,12 @@ fn builder(
     proxies.on(builder)
 }
 
-/// Each request is sent once, whatever comes back: whether it may be sent again is not for the client to say.
+/// Disables retries: whether a request may be repeated is not for the HTTP client to decide.
 pub(super) fn no_retries() -> reqwest::retry::Builder {
     reqwest::retry::never().max_retries_per_request(0)
 }
 
-/// The same with all connections over this socket, where there is one.
+/// Makes all connections use this socket, if there is one.
 #[cfg(unix)]
 fn by_socket(builder: reqwest::ClientBuilder, socket: Option<&Path>) -> Result<reqwest::ClientBuilder, RequestError> {
     Ok(match socket {
@@ -311,7 +312,7 @@ fn by_socket(builder: reqwest::ClientBuilder, socket: Option<&Path>) -> Result<r
 #[cfg(not(unix))]
 fn by_socket(builder: reqwest::ClientBuilder, socket: Option<&Path>) -> Result<reqwest::ClientBuilder, RequestError> {
     match socket {
-        Some(path) => Err(connect_error(format!("{}: this system has no such sockets", path.display()))),
+        Some(path) => Err(connect_error(format!("{}: this system has no Unix sockets", path.display()))),
         None => Ok(builder),
     }
 }
@@ -328,7 +329,7 @@ fn build(builder: reqwest::ClientBuilder, tls: &Tls) -> Result<Client, RequestEr
     })
 }
 
-/// The headers that go with each request to the site.
+/// Builds the headers of each request to the site.
 fn headers(site: &RemoteSite, authorization: Option<HeaderValue>) -> Result<HeaderMap, RequestError> {
     let mut headers = HeaderMap::new();
     headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
@@ -338,7 +339,7 @@ fn headers(site: &RemoteSite, authorization: Option<HeaderValue>) -> Result<Head
     let mut own = HeaderMap::new();
     for (name, value) in &site.headers {
         let bad = |what: &str| connect_error(format!("header {name:?}: {what}"));
-        let parsed = HeaderName::try_from(name.as_str()).map_err(|_| bad("this is no name for a header"))?;
+        let parsed = HeaderName::try_from(name.as_str()).map_err(|_| bad("this is not a valid header name"))?;
         let mut value = HeaderValue::try_from(value.as_str())
             .map_err(|_| bad("its value has characters that no header may have"))?;
         if OURS.contains(&parsed) {
@@ -348,12 +349,12 @@ fn headers(site: &RemoteSite, authorization: Option<HeaderValue>) -> Result<Head
         value.set_sensitive(true);
         own.append(parsed, value);
     }
-    // What the site says comes in place of what we would say.
+    // The site's headers replace our defaults.
     headers.extend(own);
     Ok(headers)
 }
 
-/// What of the headers may go to another origin: nothing that says who we are or what is asked.
+/// Keeps only the headers that may go to another origin, without identity and content of the request.
 fn harmless(mut headers: HeaderMap) -> HeaderMap {
     let keep = |name: &HeaderName| HARMLESS.contains(name) || name == "mcp-protocol-version";
     let names: Vec<_> = headers.keys().filter(|name| !keep(name)).cloned().collect();
@@ -369,7 +370,7 @@ fn redirect_target(response: &Response) -> Result<Url, RequestError> {
     let target = target.and_then(address::without_login);
     target.ok_or_else(|| {
         let status = response.status().as_u16();
-        let error = HttpError { status, body: "it redirects to no usable address".to_owned(), ..HttpError::default() };
+        let error = HttpError { status, body: "it redirects to an invalid address".to_owned(), ..HttpError::default() };
         RequestError::sent(Failure::Http(error))
     })
 }
@@ -381,7 +382,7 @@ fn connect_error(why: String) -> RequestError {
 const REDIRECTS: usize = 5;
 const USER_AGENT: &str = concat!("toolgate/", env!("CARGO_PKG_VERSION"));
 
-/// Many servers close a connection that was idle for 5 s; a request that meets the closing has an unknown outcome.
+/// Many servers close a connection that was idle for 5 s; a request sent at that moment has an unknown outcome.
 const IDLE: std::time::Duration = std::time::Duration::from_secs(4);
 
 const OURS: [HeaderName; 7] = [

@@ -26,7 +26,7 @@ use super::web::receiver::ClosableReceiver;
 use super::{BoxFuture, Delivery, Outgoing, Receive, Transport};
 use crate::failure::{Failure, RequestError};
 
-/// Connects and shakes hands.
+/// Connects and performs the handshake.
 pub(super) async fn open(site: &RemoteSite, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
     open_with(site, receiver, Heartbeat { ping: Duration::from_secs(30), silence: Duration::from_secs(90) }).await
 }
@@ -34,9 +34,9 @@ pub(super) async fn open(site: &RemoteSite, receiver: Arc<dyn Receive>) -> Resul
 /// How a connection is kept alive.
 #[derive(Debug, Clone, Copy)]
 struct Heartbeat {
-    /// How often we ask whether the server is there.
+    /// The interval of pings.
     ping: Duration,
-    /// How long nothing at all may come.
+    /// How long the server may be completely silent.
     silence: Duration,
 }
 
@@ -61,7 +61,7 @@ async fn open_with(
 
 struct WebSocket {
     queue: mpsc::Sender<QueuedMessage>,
-    /// A permit for each byte that may wait in the queue.
+    /// One permit for each byte that may wait in the queue.
     room: Arc<Semaphore>,
     receiver: Arc<ClosableReceiver>,
     close_requested: Arc<Notify>,
@@ -69,7 +69,7 @@ struct WebSocket {
 }
 
 struct SocketTasks {
-    /// The reader and the writer; they end with us.
+    /// The reader and the writer, aborted when this is dropped.
     tasks: JoinSet<()>,
     ended: oneshot::Receiver<()>,
 }
@@ -78,7 +78,7 @@ struct SocketTasks {
 struct QueuedMessage {
     text: String,
     _room: Option<OwnedSemaphorePermit>,
-    /// The writer has taken it up.
+    /// Whether the writer has started on it.
     begun: Arc<AtomicBool>,
     written: oneshot::Sender<Result<(), RequestError>>,
 }
@@ -89,12 +89,13 @@ impl WebSocket {
         let (written, outcome) = oneshot::channel();
         let begun = Arc::new(AtomicBool::new(false));
         let unsent = || self.receiver.check_open().err().unwrap_or(RequestError::unsent(Failure::Closed));
-        // One that is longer than the whole queue takes all of it; the semaphore is never closed.
+        // A message longer than the whole queue takes all of it; the semaphore is never closed.
         let permits = text.len().min(MOST_WAITING) as u32;
         let room = Arc::clone(&self.room).acquire_many_owned(permits).await.ok();
         let waiting = QueuedMessage { text, _room: room, begun: Arc::clone(&begun), written };
         self.queue.send(waiting).await.map_err(|_| unsent())?;
-        // A writer that ends lets go of what it has not begun; one that is stopped, of what it writes, too.
+        // A writer that ends drops the messages it has not started; one that is aborted also drops the one it is
+        // writing.
         outcome.await.map_err(|_| RequestError { sent: begun.load(Ordering::Relaxed), ..unsent() })??;
         Ok(Delivery::Written)
     }
@@ -111,7 +112,7 @@ impl Transport for WebSocket {
             let SocketTasks { tasks, ended } = &mut *end;
             if self.receiver.check_open().is_ok() {
                 self.close_requested.notify_one();
-                // The reader ends when the server has answered the goodbye.
+                // The reader ends when the server has answered the close frame.
                 let _ = tokio::time::timeout(GOODBYE, ended).await;
             }
             tasks.shutdown().await;
@@ -122,7 +123,7 @@ impl Transport for WebSocket {
 
 type Sink = SplitSink<WebSocketStream<Upgraded>, Message>;
 
-/// Writes frame after frame, so that no caller who goes away can tear one.
+/// Writes whole messages, so that a caller that goes away cannot tear one.
 async fn write(
     mut sink: Sink,
     mut waiting: mpsc::Receiver<QueuedMessage>,
@@ -136,14 +137,14 @@ async fn write(
         tokio::select! {
             frame = waiting.recv() => {
                 let Some(QueuedMessage { text, _room, begun, written }) = frame else { return };
-                // Its sender went away before we began, so it need not be sent at all.
+                // The sender gave up before writing began, so the message is not sent.
                 if written.is_closed() {
                     continue;
                 }
                 begun.store(true, Ordering::Relaxed);
                 let sent = frames::send(&mut sink, text).await;
                 let broken = sent.as_ref().err().map(reason);
-                // Its sender may have gone away meanwhile.
+                // The sender may have given up meanwhile.
                 let _ = written.send(sent.map_err(|error| RequestError { sent: was_begun(&error), failure: reason(&error) }));
                 if let Some(why) = broken {
                     return ending.close(why);
@@ -157,7 +158,7 @@ async fn write(
             () = farewell.notified() => {
                 let frame = CloseFrame { code: CloseCode::Normal, reason: Default::default() };
                 if let Err(error) = frames::send_one(&mut sink, Message::Close(Some(frame))).await {
-                    debug!(%error, "the connection ended before the goodbye");
+                    debug!(%error, "the connection ended before the close frame");
                 }
                 return;
             }
@@ -173,13 +174,13 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads to the end, and says when it is over.
+    /// Reads to the end, and reports when it is over.
     async fn run(mut self, over: oneshot::Sender<()>) {
         let why = self.read().await;
         self.receiver.close(why);
         // Nobody may be waiting for it.
         let _ = over.send(());
-        // Our answer to a goodbye goes out here; how the server then hangs up does not matter.
+        // This sends our answer to a close frame; how the server then disconnects does not matter.
         let rest = async { while let Some(Ok(_)) = self.stream.next().await {} };
         let _ = tokio::time::timeout(GOODBYE, rest).await;
     }
@@ -187,7 +188,7 @@ impl Reader {
     async fn read(&mut self) -> Failure {
         loop {
             let Ok(next) = tokio::time::timeout(self.silence, self.stream.next()).await else {
-                warn!("nothing came for {:?}, not even an answer to a ping; the connection is given up", self.silence);
+                warn!("received nothing for {:?}, not even a pong; closing the connection", self.silence);
                 return Failure::Closed;
             };
             match next {
@@ -197,7 +198,7 @@ impl Reader {
                     Err(_) => warn!("a binary frame that is no text was skipped"),
                 },
                 Some(Ok(Message::Close(frame))) => return close_failure(frame),
-                // Tungstenite answers pings by itself, and the last of those that do not fit into its buffer.
+                // Tungstenite answers pings itself; if several do not fit into its buffer, it answers the last.
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
                 Some(Err(Error::Capacity(_))) => return body::too_large("a message", self.max).failure,
                 Some(Err(error)) => return reason(&error),
@@ -207,17 +208,17 @@ impl Reader {
     }
 }
 
-/// Why the server says goodbye.
+/// Converts the server's close frame to the reason of the end.
 fn close_failure(frame: Option<CloseFrame>) -> Failure {
     let Some(CloseFrame { code, reason }) = frame else { return Failure::Closed };
     let words = if reason.is_empty() { String::new() } else { format!(": {}", body::excerpt(&reason)) };
     debug!("the server closed the WebSocket with code {code}{words}");
     match code {
-        // It is done, goes away, restarts or is busy: no fault of anyone.
+        // It is done, going away, restarting or busy, which is no error.
         CloseCode::Normal | CloseCode::Away | CloseCode::Status | CloseCode::Restart | CloseCode::Again => {
             Failure::Closed
         }
-        // It broke, as a process does that dies: what it had begun may be asked for again where that is safe.
+        // It failed like a process that dies; requests may be repeated where that is safe.
         CloseCode::Error => {
             warn!("the server closed the WebSocket with code {code}{words}");
             Failure::Closed
@@ -228,7 +229,7 @@ fn close_failure(frame: Option<CloseFrame>) -> Failure {
 
 fn reason(error: &Error) -> Failure {
     match error {
-        // A connection that breaks off, or is closing already, is no breach.
+        // A connection that breaks, or is already closing, is no protocol violation.
         Error::Protocol(ProtocolError::ResetWithoutClosingHandshake | ProtocolError::SendAfterClosing) => {
             Failure::Closed
         }
@@ -237,7 +238,7 @@ fn reason(error: &Error) -> Failure {
     }
 }
 
-/// Whether a message may have been written in part when this happened.
+/// Reports whether part of a message may have been written before this error.
 fn was_begun(error: &Error) -> bool {
     let closing = matches!(error, Error::Protocol(ProtocolError::SendAfterClosing));
     !closing && !matches!(error, Error::ConnectionClosed | Error::AlreadyClosed)

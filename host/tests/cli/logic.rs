@@ -167,7 +167,7 @@ fn a_component_of_the_other_world_is_known_for_what_it_is() {
     assert_eq!(toolgate(&["component", "--world", "client", "--out", &wasm], "").code, 0);
     let error = toolgate(&["eval", "--logic", &wasm], "{}\n").ends(2).stderr;
     assert!(error.contains("other-world.wasm: this is a component of world toolgate:client/client;"), "{error}");
-    assert!(error.contains("toolgate:logic/logic is wanted"), "{error}");
+    assert!(error.contains("toolgate:logic/logic is needed"), "{error}");
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn a_server_that_is_restarted_since_it_does_not_answer_is_told_of_with_the_reaso
     let place = Place::with(json!({"a": server}));
     let mut serving = Serving::greet(&place, &[]);
     assert_eq!(serving.call("a__do")["result"]["isError"], true);
-    serving.logged(&["WARN", "it does not answer, and is restarted: no answer to ping within 50ms"]);
+    serving.logged(&["WARN", "the server does not answer; restarting it: no answer to ping within 50ms"]);
     assert_eq!(serving.end().code(), Some(0));
 }
 

@@ -115,15 +115,15 @@ async fn nobody_is_believed_to_be_another_issuer() {
 #[tokio::test]
 async fn a_page_for_consent_is_opened_only_if_a_browser_may_show_it() {
     for (page, why) in [
-        ("file:///etc/passwd", "begins with file:"),
-        ("smb://127.0.0.1/share", "begins with smb:"),
-        ("javascript:alert(1)", "begins with javascript:"),
-        ("ms-msdt:/id", "begins with ms-msdt:"),
+        ("file:///etc/passwd", "its scheme is file, not https"),
+        ("smb://127.0.0.1/share", "its scheme is smb, not https"),
+        ("javascript:alert(1)", "its scheme is javascript, not https"),
+        ("ms-msdt:/id", "its scheme is ms-msdt, not https"),
         ("http://login.example/authorize", "is not encrypted"),
         ("http://169.254.169.254/latest", "is not encrypted"),
         ("https://169.254.169.254/latest", "a link-local address"),
         ("https://[::ffff:169.254.169.254]/latest", "a link-local address"),
-        ("no address", "it is no address"),
+        ("no address", "it is not a URL"),
     ] {
         let claims = vec![("authorization_endpoint", page.to_owned())];
         let bench = Bench::new(Rules { claims, ..Rules::default() }).await;
@@ -139,7 +139,7 @@ async fn an_endpoint_that_a_document_names_is_no_way_into_the_machine() {
         for (address, why) in [
             ("http://169.254.169.254/latest", "a link-local address"),
             ("http://[fe80::1]/x", "a link-local address"),
-            ("http://0.0.0.0:1/x", "an address of no single machine"),
+            ("http://0.0.0.0:1/x", "a special-purpose address"),
             ("file:///etc/passwd", ""),
         ] {
             let bench = Bench::new(Rules { claims: vec![(endpoint, address.to_owned())], ..Rules::default() }).await;

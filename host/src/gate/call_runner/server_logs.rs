@@ -1,4 +1,4 @@
-//! What a server logs while it works on a call.
+//! Log messages of a server during a call.
 
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
@@ -8,7 +8,7 @@ use crate::gate::CallEvent;
 use crate::session::ServerEvent;
 
 impl CallRunner<'_> {
-    /// Waits for an answer, and tells what the server logs meanwhile.
+    /// Waits for the result, and emits the server's log messages meanwhile.
     pub(super) async fn emit_logs_until<T>(
         &self,
         server: &str,
@@ -28,7 +28,7 @@ impl CallRunner<'_> {
         }
     }
 
-    /// Tells a line of the server's log, masked.
+    /// Emits a log message of the server, masked.
     pub(super) fn emit_log(&self, server: &str, event: ServerEvent) {
         let ServerEvent::Log { level, logger, data, callers, number } = event else { return };
         let masked = self.gate.mask(server, data.get()).ok().and_then(|data| RawValue::from_string(data).ok());

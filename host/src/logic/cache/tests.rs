@@ -1,13 +1,13 @@
-//! The cache with a component of eight bytes, so that compiling it takes no time.
+//! The cache with a component of eight bytes, so that compiling takes no time.
 
 use super::*;
 
-/// One start: whether the component had to be compiled, and the warning.
+/// Performs one start; returns whether the component had to be compiled, and the warning.
 fn start(folder: &Path) -> (bool, Option<String>) {
     start_of(folder, "digest")
 }
 
-/// The same for another component.
+/// Performs one start of another component; returns whether it had to be compiled, and the warning.
 fn start_of(folder: &Path, digest: &str) -> (bool, Option<String>) {
     let engine = Engine::default();
     let mut compiled = false;

@@ -1,4 +1,4 @@
-//! A pool against the built-in component.
+//! A pool with the built-in component.
 
 use std::sync::LazyLock;
 
@@ -28,7 +28,7 @@ fn tools(names: &[&str]) -> Arc<[Tool]> {
     names.iter().map(tool).collect()
 }
 
-/// A gate whose server `a` has spoken, in a pool of its own.
+/// A gate whose server `a` has listed its tools, in a pool of its own.
 fn gate() -> (Arc<InstancePool>, Arc<GateOffers>) {
     let (pool, opened) = (pool(&PoolSet::new(&COMPONENT)), Arc::default());
     assert_eq!(pool.offer(&opened, "a", &tools(&["x"])).unwrap(), []);
@@ -70,7 +70,7 @@ fn a_call_under_way_goes_on_where_its_instance_is_given_back() {
     let (pool, opened) = gate();
     let long = "x".repeat(2_000_000);
     let call = |arguments: String| ToolCall { id: "7".to_owned(), name: "a.x".to_owned(), arguments };
-    // Both are in the same instance, that for long ones, since nobody else uses it.
+    // Both are in the same instance, the one for long inputs, because nobody else uses it.
     let (bystander, _) = pool.begin(&opened, call(format!(r#"{{"n":"{}"}}"#, &long[..LONG + 1])), false).unwrap();
     let (culprit, _) = pool.begin(&opened, call(format!(r#"{{"n":"{long}"}}"#)), false).unwrap();
     assert_eq!(bystander.slot(), culprit.slot());
@@ -96,7 +96,7 @@ fn who_finds_an_instance_busy_takes_another_that_knows_all_offers() {
     let busy = lock(&pool.slots[0]);
     let (ticket, directive) = begin(&pool, &opened, "a.x");
     assert!(ticket.slot() == 1 && matches!(directive, Directive::Request(_)), "{directive:?}");
-    // What comes while a call waits for it is told to the instance that the call is in.
+    // Tools that arrive while a call waits for them reach the call's instance.
     let (waiting, directive) = begin(&pool, &opened, "late.y");
     assert!(matches!(directive, Directive::Connect(_)), "{directive:?}");
     drop(busy);
@@ -143,7 +143,7 @@ fn the_instances_of_all_pools_are_bounded() {
     let house = PoolSet::new(&COMPONENT);
     let pools: Vec<_> = (0..MOST_TAKEN + 5).map(|_| pool(&house)).collect();
     assert_eq!(house.instance_count.load(Ordering::SeqCst), MOST_TAKEN);
-    // The one that was not used for longest was let go, and is there again when it is wanted.
+    // The pool that was unused for longest has lost its instances, and gets new ones when it is used.
     assert!(pools[0].slots.iter().all(|seat| lock(seat).is_none()));
     let opened = Arc::default();
     pools[0].offer(&opened, "a", &tools(&["x"])).unwrap();

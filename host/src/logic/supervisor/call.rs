@@ -1,4 +1,4 @@
-//! One call under supervision: what it was told, where it stands, and how it is fed to a new instance.
+//! One supervised call: its inputs, its state, and how it is replayed in a new instance.
 
 use std::sync::Arc;
 
@@ -7,86 +7,86 @@ use super::super::{ExecutionHandle, GateHandle, Instance, LogicError};
 use super::{AllowedServers, GateRecord, OfferedTools, checked};
 use crate::decide::{GateId, LogicResult};
 
-/// The text in place of an answer that could not be masked.
+/// The text that replaces a result that could not be masked.
 const REDACTED: &str = "[REDACTED: data masking failure — tool result could not be safely processed]";
 
-/// What is known of a call, enough to begin it again.
+/// Everything about a call that is needed to begin it again.
 pub(super) struct CallRecord {
     pub gate: GateId,
     pub settings: Arc<execution::Settings>,
     /// The servers that it may name.
     pub servers: Arc<AllowedServers>,
     pub call: execution::ToolCall,
-    /// What had been offered when it began.
+    /// The offers when it began.
     pub offers: OfferedTools,
-    /// Each event, with what had been offered when it came.
+    /// Each event, with the offers when it came.
     pub events: Vec<(OfferedTools, execution::Event)>,
     pub usage: CallUsage,
     pub state: CallState,
-    /// What the host was told to do, where the story of the call is to be kept.
+    /// The directives, if the history of the call is kept.
     pub directives: Option<Vec<execution::Directive>>,
 }
 
-/// What a call has used of what it may use.
+/// How much of its limits a call has used.
 #[derive(Default)]
 pub(super) struct CallUsage {
-    /// How many directives the component gave.
+    /// The number of directives from the component.
     pub directives: u32,
     /// How many of them were requests.
     pub requests: u32,
-    /// About how many bytes of directives and events there were.
+    /// The approximate size of all directives and events in bytes.
     pub bytes: usize,
 }
 
-/// The story of a call that is over: all that it was decided on, and what was decided.
+/// The history of a finished call: all inputs of its decisions, and the decisions.
 #[derive(Clone)]
 pub struct CallHistory {
     /// The settings of its gate.
     pub settings: Arc<execution::Settings>,
     /// The call.
     pub call: execution::ToolCall,
-    /// What had been offered when it began.
+    /// The offers when it began.
     pub offers: OfferedTools,
-    /// Each event, with what had been offered when it came.
+    /// Each event, with the offers when it came.
     pub events: Vec<(OfferedTools, execution::Event)>,
-    /// What the host was told to do: first, and after each event.
+    /// The directives: the first one, and one after each event.
     pub directives: Vec<execution::Directive>,
 }
 
-/// Where a call stands in the present instance.
+/// The state of a call in the current instance.
 pub(super) enum CallState {
-    /// It has yet to be fed.
+    /// It has not been replayed yet.
     Unloaded,
     /// It runs.
     Loaded(Box<LoadedCall>),
-    /// It is over, if what is foreseen happens; the instance has nothing of it.
+    /// It ends as predicted, if the prediction holds; the instance has nothing of it.
     Predicted(Box<PredictedCall>),
-    /// Feeding it broke the component off; it is not fed again.
+    /// Replaying it crashed the component; it is not replayed again.
     Broken(String),
 }
 
-/// A call in the present instance.
+/// A call in the current instance.
 pub(super) struct LoadedCall {
     pub handle: ExecutionHandle,
-    /// What it said last, until the host has heard it.
+    /// Its last directive, until the host has taken it.
     pub directive: Option<execution::Directive>,
-    /// A gate of its own and what it has been offered, where the call began on older offers than its gate has now.
+    /// A gate of its own with its offers, if the call began on older offers than its gate has now.
     pub gate: Option<(GateHandle, OfferedTools)>,
 }
 
-/// An end that is foreseen: the answer is forwarded, and no error.
+/// A predicted end: the result is forwarded, and is no error.
 pub(super) struct PredictedCall {
-    /// What is to be sent, until the host has heard it.
+    /// The request to send, until the host has taken it.
     pub request: Option<execution::Request>,
-    /// What the call comes to then.
+    /// The result of the call if the prediction holds.
     result: PredictedResult,
 }
 
-/// What a call comes to.
+/// The predicted result of a call.
 enum PredictedResult {
-    /// The tool that is called, and how that was decided.
+    /// The tool, and the trace as text.
     Unbuilt(ToolRef, String),
-    /// The result, spelled out.
+    /// The complete result.
     Built(execution::ToolResult),
 }
 
@@ -108,7 +108,7 @@ impl PredictedResult {
     }
 }
 
-/// The lines of a text; each but the last ends with a line break.
+/// Splits a text into lines; each but the last ends with a line break.
 fn lines(text: &str) -> Vec<String> {
     let mut start = 0;
     let last = (!text.is_empty()).then_some(text.len());
@@ -117,14 +117,14 @@ fn lines(text: &str) -> Vec<String> {
 }
 
 impl CallRecord {
-    /// Forgets the place in an instance that is gone.
+    /// Forgets the state in an instance that is gone.
     pub fn unload(&mut self) {
         if let CallState::Loaded(_) = self.state {
             self.state = CallState::Unloaded;
         }
     }
 
-    /// What the call came to, where just this was foreseen; a foresight that failed is forgotten.
+    /// Returns the result if the event is the predicted one; otherwise discards the prediction.
     pub fn take_predicted(&mut self, event: &execution::Event) -> Option<execution::ToolResult> {
         let CallState::Predicted(_) = self.state else { return None };
         match std::mem::replace(&mut self.state, CallState::Unloaded) {
@@ -135,7 +135,7 @@ impl CallRecord {
         }
     }
 
-    /// Spells out what is foreseen, so that it is there when the call comes to its end.
+    /// Builds the predicted result while waiting for the server.
     pub fn build_predicted(&mut self) {
         self.state = match std::mem::replace(&mut self.state, CallState::Unloaded) {
             CallState::Predicted(mut ahead) => {
@@ -146,7 +146,7 @@ impl CallRecord {
         };
     }
 
-    /// Begins the call in a new instance and tells it all that has happened.
+    /// Begins the call in a new instance and replays all its events.
     pub fn replay(&self, instance: &mut Instance, gate: Option<&GateRecord>) -> LogicResult<LoadedCall> {
         let current = gate.filter(|gate| Arc::ptr_eq(&gate.offers, &self.offers));
         let (started, gate) = match current.and_then(|gate| gate.handle.as_ref()) {
@@ -164,15 +164,15 @@ impl CallRecord {
         Ok(running)
     }
 
-    /// Checks what the component wants done next: whether it keeps to its contract, and whether the call may go on at all.
-    /// The end of a call is always taken, if it can be read.
+    /// Checks the component's next directive: whether it keeps the contract, and whether the call may go on at all. The
+    /// end of a call is always accepted if it can be read.
     pub fn check(&mut self, directive: &mut execution::Directive) -> LogicResult<()> {
         let CallUsage { directives, requests, bytes } = &mut self.usage;
         *directives += 1;
         *bytes += directive_bytes(directive);
         let contract = |what: String| LogicError::Contract { what };
         if let execution::Directive::Done(result) = directive {
-            // Whose call it was is not for the component to say.
+            // The component does not decide whose call it was.
             if result.call_id != self.call.id || result.name != self.call.name {
                 result.call_id.clone_from(&self.call.id);
                 result.name.clone_from(&self.call.name);
@@ -184,7 +184,7 @@ impl CallRecord {
             () if matches!(self.events.last(), Some((_, execution::Event::Cancelled))) => Some("it was cancelled"),
             () if *directives > MOST_DIRECTIVES => Some("it has had more directives than a call may have"),
             () if is_request && *requests == MOST_REQUESTS => Some("it has made more requests than a call may make"),
-            () if *bytes > MOST_BYTES => Some("it has moved more bytes than a call may move"),
+            () if *bytes > MOST_BYTES => Some("it has used more bytes than a call may use"),
             () => None,
         };
         match too_many {
@@ -193,7 +193,7 @@ impl CallRecord {
         }
     }
 
-    /// The end of a call that the component does not end as it should.
+    /// Builds the result of a call that the component does not end as it should.
     pub fn ended_result(&self, fault: &LogicError) -> execution::ToolResult {
         if let Some((_, execution::Event::Cancelled)) = self.events.last() {
             let text = "MCP tool execution failed: the call was cancelled".to_owned();
@@ -203,7 +203,7 @@ impl CallRecord {
         self.broken_result(&fault.to_string())
     }
 
-    /// The end of a call that broke the component off twice, or that the component may not go on with.
+    /// Builds the result of a call that crashed the component twice, or that may not go on.
     pub fn broken_result(&self, reason: &str) -> execution::ToolResult {
         use execution::Event::{Answered, Condensed, Forwarded};
         let answered = matches!(self.events.last(), Some((_, Answered(_) | Forwarded(_) | Condensed(_))));
@@ -211,8 +211,8 @@ impl CallRecord {
             |masks: &masking::Masks| !(masks.groups.is_empty() && masks.patterns.is_empty() && masks.custom.is_empty());
         let masked =
             masks(&self.settings.masks) || self.settings.server_masks.iter().any(|server| masks(&server.masks));
-        // A reason may quote what was being masked.
-        let reason = if masked { "the component broke off" } else { reason };
+        // A reason may quote the text that was being masked.
+        let reason = if masked { "the component crashed" } else { reason };
         let (code, text) = match (self.usage.requests, answered) {
             (_, true) if masked => (execution::Code::MaskingFailed, REDACTED.to_owned()),
             (_, true) => (
@@ -235,7 +235,7 @@ impl CallRecord {
 }
 
 impl LoadedCall {
-    /// Tells the call what happened, with what had been offered by then.
+    /// Passes an event to the call, with the offers at that time.
     pub fn next(
         &mut self,
         instance: &mut Instance,
@@ -257,20 +257,20 @@ impl LoadedCall {
         Ok(())
     }
 
-    /// Frees what the instance holds of the call.
+    /// Frees the call's resources in the instance.
     pub fn drop_from(self, instance: &mut Instance) -> LogicResult<()> {
         instance.drop_execution(self.handle)?;
         self.gate.map_or(Ok(()), |(gate, _)| instance.drop_gate(gate))
     }
 }
 
-/// Builds a gate that was built before, so its settings are known to be good.
+/// Builds a gate again, with settings that the component has accepted before.
 pub(super) fn build_gate(
     instance: &mut Instance,
     settings: &execution::Settings,
     offers: &OfferedTools,
 ) -> LogicResult<GateHandle> {
-    let refused = |_| LogicError::Trap { reason: "the component refuses settings that it took before".to_owned() };
+    let refused = |_| LogicError::Trap { reason: "the component rejects settings that it accepted before".to_owned() };
     let gate = instance.new_gate(settings)?.map_err(refused)?;
     for (server, tools) in offers.iter() {
         instance.offer(&gate, server, tools)?;
@@ -278,7 +278,7 @@ pub(super) fn build_gate(
     Ok(gate)
 }
 
-/// About how many bytes an event holds.
+/// Returns the approximate size of an event in bytes.
 pub(crate) fn event_bytes(event: &execution::Event) -> usize {
     match event {
         execution::Event::Answered(json) => json.len(),
@@ -287,7 +287,7 @@ pub(crate) fn event_bytes(event: &execution::Event) -> usize {
     }
 }
 
-/// About how many bytes a directive holds.
+/// Returns the approximate size of a directive in bytes.
 pub(crate) fn directive_bytes(directive: &execution::Directive) -> usize {
     let texts = |texts: &[String]| texts.iter().map(|text| text.len() + size_of::<String>()).sum::<usize>();
     match directive {
@@ -304,11 +304,11 @@ pub(crate) fn directive_bytes(directive: &execution::Directive) -> usize {
     }
 }
 
-/// How many directives one call may have; ours needs nine at the most.
+/// How many directives one call may have; the built-in component needs at most nine.
 const MOST_DIRECTIVES: u32 = 32;
-/// How many requests one call may make; ours makes two.
+/// How many requests one call may make; the built-in component makes two.
 const MOST_REQUESTS: u32 = 8;
-/// How many bytes the directives and events of one call may have together, all of which are kept for its record.
+/// The maximum size of all directives and events of one call, which are all kept for its record.
 const MOST_BYTES: usize = 256 << 20;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Checks what a component hands over before anybody uses it: one of somebody's own may say anything.
+//! Checks everything that a component returns before it is used, because a custom component may return anything.
 //!
-//! JSON texts are put into messages as they are, so each must be exactly one value of the right kind. A server that is named
-//! must be one that the gate was opened for. Notes are cut to a number and a size that a person could read.
+//! JSON texts go into messages unchanged, so each must be exactly one value of the right kind. A named server must be
+//! one that the gate was opened for. Notes are limited to a readable number and size.
 
 use std::collections::HashSet;
 
@@ -11,12 +11,13 @@ use super::super::LogicError;
 use super::super::types::{arguments, catalog, content, execution, naming};
 use crate::json::{JsonObject, scan};
 
-/// The ids of the servers that a gate was opened for: those of its policy that its selection names, where it has one.
+/// The ids of the servers that a gate was opened for: those of its policy that are also in its selection, if it has
+/// one.
 #[derive(Debug)]
 pub struct AllowedServers(HashSet<String>);
 
 impl AllowedServers {
-    /// The servers that these settings let a gate use.
+    /// Returns the servers that these settings let a gate use.
     pub fn of(settings: &execution::Settings) -> Self {
         let policy = &settings.policy;
         let selected = |id: &str| {
@@ -25,7 +26,7 @@ impl AllowedServers {
         AllowedServers(policy.servers.iter().map(|server| &server.id).filter(|id| selected(id)).cloned().collect())
     }
 
-    /// Whether the gate may reach this server at all.
+    /// Reports whether the gate may reach this server.
     pub fn has(&self, id: &str) -> bool {
         self.0.contains(id)
     }
@@ -38,7 +39,7 @@ impl AllowedServers {
     }
 }
 
-/// Nothing is wrong, or what is.
+/// The outcome of a check; the error says what is wrong.
 type CheckResult = Result<(), String>;
 
 /// Checks a directive, and cuts the notes of a result.
@@ -64,11 +65,11 @@ pub(super) fn directive(directive: &mut execution::Directive, servers: &AllowedS
     }
 }
 
-/// Checks what is foreseen, and cuts its notes.
+/// Checks a prediction, and cuts its notes.
 pub(super) fn foreseen(foreseen: &mut execution::Foreseen, servers: &AllowedServers) -> CheckResult {
     servers.check(&foreseen.tool.server)?;
     object("params", &foreseen.params)?;
-    // Each line becomes a text of its own, so they are counted before they are taken apart.
+    // Each line becomes a string of its own, so the lines are limited before they are split.
     let notes = &mut foreseen.notes;
     let most = notes.len().min(MOST_NOTE_BYTES);
     let end = memchr::memchr_iter(b'\n', &notes.as_bytes()[..most]).nth(MOST_NOTES - 1).unwrap_or(most);
@@ -92,7 +93,7 @@ fn result(result: &mut execution::ToolResult) -> CheckResult {
     result.answer.as_deref().map_or(Ok(()), |value| object("answer", value))
 }
 
-/// Cuts notes to what a person could read.
+/// Cuts notes to a readable number and size.
 pub(super) fn notes(notes: &mut Vec<String>) {
     let mut left = MOST_NOTE_BYTES;
     let fits = |note: &&String| match left.checked_sub(note.len()) {
@@ -110,29 +111,29 @@ pub(super) fn notes(notes: &mut Vec<String>) {
     }
 }
 
-/// Tools as a model is shown them.
+/// Checks tools in the form that a model sees.
 pub(super) fn tools(tools: &[catalog::ExposedTool]) -> Result<(), LogicError> {
     let mut schemas = tools.iter().filter_map(|tool| tool.input_schema.as_deref());
     contract(schemas.try_for_each(|schema| any("input-schema", schema)))
 }
 
-/// Tools as an audience accepts them.
+/// Checks tools in the form that an audience accepts.
 pub(super) fn fitted(tools: &[naming::FittedTool]) -> Result<(), LogicError> {
     contract(tools.iter().try_for_each(|tool| any("schema", &tool.schema)))
 }
 
-/// Arguments that were read from a text.
+/// Checks arguments parsed from a text.
 pub(super) fn parsed(parsed: &arguments::Parsed) -> Result<(), LogicError> {
     contract(object("arguments", &parsed.arguments))
 }
 
-/// What a result says.
+/// Checks the extracted content of a result.
 pub(super) fn extracted(extracted: &content::Extracted) -> Result<(), LogicError> {
     let structured = extracted.structured.as_deref().map_or(Ok(()), |value| any("structured", value));
     contract(extracted.blocks.iter().try_for_each(|block| any("blocks", block)).and(structured))
 }
 
-/// JSON that was masked.
+/// Checks masked JSON.
 pub(super) fn masked(json: &str) -> Result<(), LogicError> {
     contract(any("the masked text", json))
 }
@@ -141,9 +142,9 @@ fn contract(checked: CheckResult) -> Result<(), LogicError> {
     checked.map_err(|what| LogicError::Contract { what })
 }
 
-/// Exactly one JSON object.
+/// Checks that a text is exactly one JSON object.
 fn object(what: &str, text: &str) -> CheckResult {
-    // Nearly every object is written plainly, and found out about at a gigabyte a second.
+    // Almost every object has the plain form, which is checked at a gigabyte a second.
     let plain = scan::whole(text, |scanner| scanner.object(|scanner, _| scanner.value().map(drop)));
     match plain.is_some() || JsonObject::read(text).is_some() {
         true => Ok(()),
@@ -151,7 +152,7 @@ fn object(what: &str, text: &str) -> CheckResult {
     }
 }
 
-/// Exactly one JSON value.
+/// Checks that a text is exactly one JSON value.
 fn any(what: &str, text: &str) -> CheckResult {
     let plain = scan::whole(text, |scanner| scanner.value());
     match plain.is_some() || serde_json::from_str::<IgnoredAny>(text).is_ok() {
@@ -160,7 +161,7 @@ fn any(what: &str, text: &str) -> CheckResult {
     }
 }
 
-/// A method stands in a message and in a header: a short name of visible letters.
+/// Checks a method, which goes into a message and a header: a short name of visible characters.
 fn method(method: &str) -> CheckResult {
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
     match !method.is_empty() && method.len() <= MOST_METHOD && method.bytes().all(plain) {
@@ -173,16 +174,16 @@ fn shorten(text: &str) -> &str {
     &text[..text.floor_char_boundary(64)]
 }
 
-/// How many notes are kept of a decision; ours writes a dozen.
+/// How many notes of a decision are kept; the built-in component writes a dozen.
 const MOST_NOTES: usize = 1000;
-/// How many bytes they may have together.
+/// The maximum size of all notes together.
 const MOST_NOTE_BYTES: usize = 64 << 10;
-/// How many blocks a result may have: as many as our component reads values.
+/// How many blocks a result may have: as many values as the built-in component reads.
 const MOST_BLOCKS: usize = 250_000;
-/// How long the name of a method may be.
+/// The maximum length of a method's name.
 const MOST_METHOD: usize = 128;
-/// What stands in the place of notes that are too many.
-const LEFT_OUT: &str = "further notes of the component were left out: there were too many of them";
+/// The note that replaces those that are too many.
+const LEFT_OUT: &str = "further notes of the component were omitted, because there are too many";
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! The questions of the crate, put to the instance that is there; what it answers is checked before it is used.
+//! Implements the crate's decisions with the current instance, and checks the answers before they are used.
 
 use std::sync::Arc;
 
@@ -198,7 +198,7 @@ impl Decide for Supervisor {
         let (events, usage) = (Vec::new(), CallUsage::default());
         let call = CallRecord { gate, settings, servers, call, offers, events, usage, state, directives };
         self.calls.insert(id, Box::new(call));
-        // If it has broken the component off, it is fed once more with all the others.
+        // If it has crashed the component, it is replayed once more with all the others.
         self.ensure_instance()?;
         Ok((id, self.directive(id)?))
     }
@@ -239,7 +239,7 @@ impl Decide for Supervisor {
         self.ensure_instance()?;
         let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
         let Some(instance) = &mut self.instance else { return Err(LogicError::Dead) };
-        // What is foreseen goes further than the call has come.
+        // A prediction's trace goes further than the call has come.
         if let CallState::Predicted(_) = call.state {
             let mut running = call.replay(instance, self.gates.get(&call.gate))?;
             running.directive = None;

@@ -1,4 +1,4 @@
-//! What a pool needs of the instances that gates share: gates that are told of offers late, and memory that is given back.
+//! Functions for a pool, whose gates share instances: late offers, moved calls, and released memory.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{AllowedServers, GateRecord, OfferedTools, Supervisor};
 use crate::decide::{ExecutionId, GateId, LogicResult};
 
 impl Supervisor {
-    /// Opens a gate of settings that the component has taken before, with all that was offered to it.
+    /// Opens a gate with settings that the component has accepted before, and with all its offers.
     pub(crate) fn open_shared(
         &mut self,
         settings: &Arc<execution::Settings>,
@@ -26,7 +26,7 @@ impl Supervisor {
         Ok(id)
     }
 
-    /// Takes what `tools/list` of a server said, without a copy.
+    /// Sets the tools that a server lists, without a copy.
     pub(crate) fn offer_shared(
         &mut self,
         gate: GateId,
@@ -41,12 +41,12 @@ impl Supervisor {
         self.change_offers(gate, Arc::new(offers), |logic, gate| logic.offer(gate, server, tools))
     }
 
-    /// What a gate has been offered.
+    /// Returns the offers of a gate.
     pub(crate) fn offers(&mut self, gate: GateId) -> LogicResult<OfferedTools> {
         Ok(Arc::clone(&self.gate(gate)?.offers))
     }
 
-    /// Brings a gate to these offers, by as many changes as they differ in.
+    /// Changes a gate's offers to these, by as few changes as possible.
     pub(crate) fn set_offers(&mut self, gate: GateId, offers: &OfferedTools) -> LogicResult<()> {
         let known = self.offers(gate)?;
         if Arc::ptr_eq(&known, offers) {
@@ -66,17 +66,17 @@ impl Supervisor {
         })
     }
 
-    /// Takes a call that is under way out, to go on in another instance.
+    /// Removes a running call, to continue it in another instance.
     pub(crate) fn take_call(&mut self, execution: ExecutionId) -> LogicResult<MovedCall> {
         let mut call = self.calls.remove(&execution).ok_or(LogicError::ForeignHandle)?;
         if let CallState::Loaded(running) = std::mem::replace(&mut call.state, CallState::Unloaded) {
-            // What the component says to this matters to nobody: the call is fed again elsewhere.
+            // The component's answer does not matter: the call is replayed elsewhere.
             drop(self.ask(|logic| running.drop_from(logic)));
         }
         Ok(MovedCall(call))
     }
 
-    /// Takes in a call that was under way elsewhere, on a gate of the same settings; it is fed when it is next told something.
+    /// Adds a call that ran elsewhere to a gate with the same settings; it is replayed at its next event.
     pub(crate) fn put_call(&mut self, MovedCall(mut call): MovedCall, gate: GateId) -> ExecutionId {
         call.gate = gate;
         let id = ExecutionId(self.next_id);
@@ -85,23 +85,23 @@ impl Supervisor {
         id
     }
 
-    /// What the instance and its gates need of memory, without calls.
+    /// Returns the memory of the instance and its gates, without calls.
     pub(crate) fn base_memory(&self) -> usize {
         self.base_memory
     }
 
-    /// Whether any call is under way, or the story of one that is over waits to be taken.
+    /// Reports whether a call is running, or the history of a finished one has not been taken.
     pub(crate) fn is_busy(&self) -> bool {
         !(self.calls.is_empty() && self.histories.is_empty())
     }
 
-    /// Whether a call of this gate is under way.
+    /// Reports whether a call of this gate is running.
     pub(crate) fn has_calls(&self, gate: GateId) -> bool {
         self.calls.values().any(|call| call.gate == gate)
     }
 
-    /// Gives an instance back that has grown far beyond what its gates and calls need, since its memory never shrinks. The
-    /// next question starts another one, which is told of the calls that are under way. Says whether it did.
+    /// Releases an instance that has grown far beyond what its gates and calls need, because its memory never shrinks;
+    /// returns whether it did. The next question starts another instance and replays the running calls.
     pub(crate) fn release_if_grown(&mut self) -> bool {
         let grown = self.memory_bytes().saturating_sub(self.base_memory);
         let spare = SPARE.max(self.base_memory);
@@ -123,7 +123,7 @@ impl Supervisor {
 /// A call on its way from one instance to another.
 pub(crate) struct MovedCall(Box<CallRecord>);
 
-/// How far an instance may grow beyond what its gates need, at the least.
+/// How far an instance may always grow beyond what its gates need.
 const SPARE: usize = 8 << 20;
-/// How much memory a byte of a call may take while it is under way.
+/// How much memory a running call may take per byte of its inputs.
 const PER_BYTE: usize = 8;

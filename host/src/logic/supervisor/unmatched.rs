@@ -1,10 +1,10 @@
-//! Asks which rules fit no tool.
+//! Finds rules that match no tool.
 
 use super::{LogicResult, Supervisor};
 use crate::logic::types::filtering;
 
 impl Supervisor {
-    /// What a policy says about a server that fits none of its tools.
+    /// Returns the rules of a policy about a server that match none of its tools.
     pub fn find_unmatched(
         &mut self,
         policy: &filtering::Policy,

@@ -1,4 +1,4 @@
-//! A server that wants an authorization: what it takes, and how one that came from elsewhere is noticed.
+//! Authorization of a link: renewing it, and noticing one that another process obtained.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::logic::types::lifecycle;
 
 #[cfg(feature = "oauth")]
 impl Link {
-    /// Our account with the server; none where it is told in another way who we are, or is not on the network.
+    /// Returns the OAuth account with the server; none if it authenticates otherwise or is a local process.
     pub async fn account(&self) -> Result<Option<std::sync::Arc<crate::oauth::Account>>, Unavailable> {
         self.opener.endpoint().await.map_err(Unavailable::Problem)?;
         Ok(self.opener.account())
@@ -18,17 +18,17 @@ impl Link {
 }
 
 impl Link {
-    /// The server has refused a request: gets another authorization, without a person where that is possible.
+    /// Gets a new authorization after the server rejected a request, without a person where that is possible.
     pub(crate) async fn reauthenticate(&self, refused: Option<&RequestError>) -> Result<(), RequestError> {
         let (authorizer, error) = match (self.opener.authorizer(), refused.map(|refused| &refused.failure)) {
             (Some(authorizer), Some(Failure::Http(error))) => (authorizer, error),
             _ => {
-                let text = format!("it does not accept what the auth of server {:?} says", self.id());
+                let text = format!("the credentials from `auth` of server {:?} were rejected", self.id());
                 return Err(RequestError::unsent(Failure::NeedsAuth(text)));
             }
         };
         let outcome = authorizer.renew(error).await;
-        // With 403 it is one tool that wants more rights; the others work as before.
+        // A 403 concerns one tool that needs more rights; the others still work.
         if let Err(failed) = &outcome
             && matches!(failed.failure, Failure::NeedsAuth(_))
             && error.status == 401
@@ -41,7 +41,7 @@ impl Link {
         outcome
     }
 
-    /// After each step: one that waits for an authorization looks for it.
+    /// Watches for a new authorization while the server needs one; called after each step.
     pub(super) fn watch_for_authorization(&self, state: &mut State) {
         if state.machine.state != lifecycle::State::NeedsAuth {
             state.auth_watch = None;
@@ -65,7 +65,7 @@ impl Link {
         }));
     }
 
-    /// Begins anew where an authorization came from elsewhere.
+    /// Starts the server again if another process obtained an authorization.
     pub(super) fn restart_if_authorized(&self, state: &mut State) -> bool {
         if state.machine.state != lifecycle::State::NeedsAuth {
             return true;
@@ -78,5 +78,5 @@ impl Link {
     }
 }
 
-/// How often to look for an authorization that another process may have got.
+/// How often to check for an authorization that another process may have obtained.
 const LOOK: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! A connection that stands, and the task that listens to it.
+//! An open connection, and the task that receives its events.
 
 use std::sync::{Arc, Weak};
 
@@ -12,14 +12,14 @@ use super::watching::resubscribe;
 use crate::failure::RequestError;
 use crate::session::{ListKind, ServerEvent, Session};
 
-/// The place of a server's one connection, kept until nothing is left of it.
+/// The permit for a server's one connection, held until nothing is left of that connection.
 pub(super) type ConnectionPermit = tokio::sync::OwnedSemaphorePermit;
 
-/// A connection that stands.
+/// An open connection.
 pub(super) struct ActiveConnection {
     pub(super) session: Arc<Session>,
     pub(super) permit: ConnectionPermit,
-    /// The attempt that made it.
+    /// The number of the attempt that opened it.
     pub(super) number: u64,
     _listener: OwnedTask,
 }
@@ -37,7 +37,7 @@ impl ActiveConnection {
     }
 }
 
-/// Hears what the server tells unasked, until the connection is over.
+/// Handles the events of a session until the connection ends.
 async fn listen(session: Arc<Session>, number: u64, link: Weak<Link>) {
     let mut event = session.events();
     let subscription = async { tokio::join!(subscribe(&session, &link), resubscribe(&session, &link)) };
@@ -46,13 +46,13 @@ async fn listen(session: Arc<Session>, number: u64, link: Weak<Link>) {
     if let Some(level) = link.upgrade().and_then(|link| link.wanted_level()) {
         session.set_level(level).await;
     }
-    // Whoever wants the tools finds them; and what was listed before the server was lost may no longer be so.
+    // List the tools before somebody asks; those listed before a lost connection may be out of date.
     if link.upgrade().is_some_and(|link| link.lists_on_connect() || link.known_tools().is_some())
         && let Err(why) = relist(&session, &link).await
     {
-        warn!("its tools cannot be listed: {why}");
+        warn!("cannot list the tools: {why}");
     }
-    // It may have ended before anyone listened.
+    // The session may have ended before this task started.
     while session.close_reason().is_none() {
         let heard = tokio::select! {
             heard = event.recv() => heard,
@@ -65,7 +65,7 @@ async fn listen(session: Arc<Session>, number: u64, link: Weak<Link>) {
             EventEffect::Closed => break,
             EventEffect::ToolsChanged => {
                 if let Err(why) = relist(&session, &link).await {
-                    warn!("the tools changed, and cannot be listed: {why}");
+                    warn!("the tools changed, but listing them failed: {why}");
                 }
             }
             EventEffect::Nothing => {}
@@ -76,14 +76,14 @@ async fn listen(session: Arc<Session>, number: u64, link: Weak<Link>) {
     }
 }
 
-/// What the news come to.
+/// The effect of a group of events on the listener.
 enum EventEffect {
     Closed,
     ToolsChanged,
     Nothing,
 }
 
-/// Passes on what was heard and all that waits behind it, so that many changes of the tools cost one list.
+/// Handles an event and all that are queued behind it, so that many changes of the tools cost one list.
 fn handle_events(
     first: Result<ServerEvent, RecvError>,
     event: &mut broadcast::Receiver<ServerEvent>,
@@ -91,16 +91,16 @@ fn handle_events(
 ) -> EventEffect {
     let mut next = Some(first);
     let mut heard = EventEffect::Nothing;
-    // What comes meanwhile waits for the next time, or a server that talks without end would never be asked.
+    // Later events wait for the next turn: a server that never stops sending must not prevent listing.
     for _ in 0..=event.len() {
         match next.take() {
             None => break,
             Some(Ok(ServerEvent::Closed) | Err(RecvError::Closed)) => return EventEffect::Closed,
-            // What was missed may have been about the tools.
+            // A missed event may have been about the tools.
             Some(Ok(ServerEvent::ToolsChanged) | Err(RecvError::Lagged(_))) => heard = EventEffect::ToolsChanged,
             Some(Ok(event)) => {
                 if let ServerEvent::Log { level, logger, data, .. } = &event {
-                    debug!(level, logger, "the server logs: {}", data.get());
+                    debug!(level, logger, "server log: {}", data.get());
                 }
                 if let Some(link) = link.upgrade() {
                     link.broadcast(event);
@@ -117,10 +117,10 @@ fn handle_events(
     heard
 }
 
-/// Servers of 2026-07-28 tell their news to who asks for them.
+/// Subscribes to events, which servers of 2026-07-28 send only on request, and repeats that if it fails.
 async fn subscribe(session: &Session, link: &Weak<Link>) {
     while let Err(failed) = session.listen().await {
-        debug!("the server tells no news: {failed}");
+        debug!("cannot subscribe to events: {failed}");
         if session.close_reason().is_some() {
             return;
         }
@@ -131,11 +131,11 @@ async fn subscribe(session: &Session, link: &Weak<Link>) {
     }
 }
 
-/// Asks for the tools anew. That a server is gone is no fault of its list, and told elsewhere.
+/// Lists the tools again; a closed session is no error here, because it is reported elsewhere.
 async fn relist(session: &Arc<Session>, link: &Weak<Link>) -> Result<(), RequestError> {
     let Some(listing) = link.upgrade().map(|link| Arc::clone(&link.listing)) else { return Ok(()) };
     let _turn = listing.acquire().await.expect("nobody closes the semaphore");
-    // The link owns this task, so it must not be kept by it: the list may never come.
+    // The link owns this task, so the task must not keep the link: the list may never come.
     let listed = session.list(ListKind::Tools).await;
     let Some(link) = link.upgrade() else { return Ok(()) };
     match link.note_list(session, listed) {
@@ -166,7 +166,7 @@ mod tests {
         ));
         assert!(matches!(told(&[ServerEvent::PromptsChanged, ServerEvent::ToolsChanged]), EventEffect::ToolsChanged));
         assert!(matches!(told(&[ServerEvent::PromptsChanged]), EventEffect::Nothing));
-        // More than are kept: what was missed may have been about the tools.
+        // More events than the channel keeps: a missed one may have been about the tools.
         assert!(matches!(told(&vec![ServerEvent::PromptsChanged; 9]), EventEffect::ToolsChanged));
         assert!(matches!(told(&[ServerEvent::ToolsChanged, ServerEvent::Closed]), EventEffect::Closed));
     }

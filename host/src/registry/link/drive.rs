@@ -1,4 +1,4 @@
-//! The lifecycle of a server, driven: the component says what to do after each event, and this does it.
+//! Drives a server's lifecycle: the component decides after each event, and this file carries it out.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ use crate::logic::types::{WaitRange, lifecycle};
 use crate::session::{ListKind, Session};
 
 impl Link {
-    /// Tells the machine what happened, and does what it says.
+    /// Passes an event to the lifecycle and carries out its commands.
     pub(super) fn handle_event(&self, event: &lifecycle::Event) {
         let mut state = self.state();
         self.step(&mut state, event);
@@ -32,16 +32,16 @@ impl Link {
         let stepped = context.step(state.machine, event, &self.policy);
         let lifecycle::Transition { server, commands } = match stepped {
             Ok(transition) => transition,
-            // The component has been replaced by now; the server stands where it stood.
-            Err(error) => return self.span().in_scope(|| error!("the lifecycle broke off: {error}")),
+            // The supervisor has replaced the component; the server keeps its state.
+            Err(error) => return self.span().in_scope(|| error!("the lifecycle step failed: {error}")),
         };
         if server.state != state.machine.state {
             let (from, to) = (state.machine.state, server.state);
-            self.span().in_scope(|| info!(?from, ?to, "the server's state"));
+            self.span().in_scope(|| info!(?from, ?to, "server state changed"));
             state.since = SystemTime::now();
             context.state_changed();
         }
-        // Its own count begins anew with each server that has held for a while.
+        // The lifecycle resets its own count once a server has run for a while; this one only grows.
         let lost = server.state == lifecycle::State::Restarting && state.machine.state != server.state;
         if lost || server.restarts > state.machine.restarts {
             state.restarts += 1;
@@ -60,7 +60,7 @@ impl Link {
         let mut timer = None;
         for command in commands {
             match command {
-                // Who has come for one piece of work has heard that it fails, and is about to go.
+                // A one-shot caller has got the error and does not need another attempt.
                 lifecycle::Command::Connect
                     if context.lifetime == RegistryLifetime::OneShot
                         && matches!(event, lifecycle::Event::Failed(_)) => {}
@@ -91,7 +91,7 @@ impl Link {
         let (opener, place, link) =
             (Arc::clone(&self.opener), Arc::clone(&self.connection_slot), self.weak_self.clone());
         let work = async move {
-            // Two processes of a server may want the same file, port or profile.
+            // Two processes of one server may need the same file, port or profile.
             let place = place.acquire_owned().await.expect("nobody closes the semaphore");
             let begun = Instant::now();
             let opened = opener.open(limit).await;
@@ -110,7 +110,7 @@ impl Link {
     ) {
         let mut state = self.state();
         if state.attempt.is_none() || state.attempts != number {
-            // It was stopped meanwhile; whoever drops the session ends it.
+            // The attempt was stopped; dropping the session ends it.
             return;
         }
         state.attempt = None;
@@ -124,7 +124,7 @@ impl Link {
                 self.step(&mut state, &lifecycle::Event::Connected);
                 drop(state);
                 if late {
-                    // Whoever wanted its lists meanwhile was shown others without them; of its tools they hear anyway.
+                    // Callers may have got lists without this server's; changes of its tools are announced anyway.
                     self.announce_list(ListKind::Prompts);
                     self.announce_list(ListKind::Resources);
                 }
@@ -133,7 +133,7 @@ impl Link {
             Err(why) => {
                 let failure = (&why.to_failed().failure).into();
                 let first = !std::mem::replace(&mut state.start_failed, true);
-                self.log_problem(first, "it does not start", &why);
+                self.log_problem(first, "the server does not start", &why);
                 state.note_error(why.to_string());
                 state.last_failure = Some(why);
                 self.step(&mut state, &lifecycle::Event::Failed(failure));
@@ -141,8 +141,8 @@ impl Link {
         }
     }
 
-    /// Something is wrong with the configuration of the server: that no further attempt would mend it, and until somebody
-    /// wants it again nothing is tried.
+    /// Disables the server because of a configuration problem, which another attempt would not solve;
+    /// `retry_config_problem` tries again.
     pub(super) fn report_config_problem(&self, state: &mut State, problem: Problem) {
         let text = problem.to_string();
         let known = state.last_error.as_ref().is_some_and(|error| error.text == text);
@@ -153,29 +153,29 @@ impl Link {
         self.changed.send_replace(());
     }
 
-    /// Lets whoever runs all this know why a server is not there: loudly at first, and then no more. Who has come for one
-    /// piece of work is told in another way.
+    /// Logs why a server is not available: the first time as a warning, then at debug level. A one-shot caller gets the
+    /// error itself, so its log is quiet.
     pub(super) fn log_problem(&self, first: bool, what: &str, why: &dyn std::fmt::Display) {
         let loud = first && self.opener.context.lifetime == RegistryLifetime::LongRunning;
         self.span().in_scope(|| if loud { warn!("{what}: {why}") } else { debug!("{what}: {why}") });
     }
 
-    /// The connection of this number is over.
+    /// Handles the end of the connection with this number.
     pub(super) fn connection_ended(&self, number: u64) {
         self.drop_connection(&mut self.state(), number);
     }
 
-    /// Takes a connection that is no longer good out of service.
+    /// Removes a connection that can no longer be used.
     pub(super) fn drop_connection(&self, state: &mut State, number: u64) {
         let Some(connection) = state.connection.take_if(|connection| connection.number == number) else { return };
         state.probe = None;
         match connection.session.close_reason() {
             Some(why) => {
-                self.log_problem(state.machine.restarts == 0, "it was lost", &why);
+                self.log_problem(state.machine.restarts == 0, "connection lost", &why);
                 state.note_error(why.to_string());
                 state.last_failure = Some(Unavailable::Failed(why));
             }
-            // It stands and is of no use to who comes; those who wait for their answers may still get them.
+            // It is open but unusable for new calls; running calls may still get their results.
             None => self.opener.context.close_after_use(connection.session, self.server().timeouts.total),
         }
         self.step(state, &lifecycle::Event::Exited);
@@ -186,7 +186,7 @@ impl Link {
         if let Some(connection) = state.connection.take() {
             let ActiveConnection { session, permit, .. } = connection;
             self.opener.context.spawn_cleanup(async move {
-                // A transport has a limit of its own; one that does not keep it must not keep the place.
+                // A transport has its own limit; if that fails, the permit must not be held for ever.
                 let _ = tokio::time::timeout(ENDING, session.close()).await;
                 drop(permit);
             });
@@ -195,7 +195,7 @@ impl Link {
 
     fn wait_until(&self, range: WaitRange) -> OwnedTask {
         let at = fastrand::u64(range.min_ms..=range.max_ms.max(range.min_ms));
-        // A component that names a moment in the past, again and again, must not keep a processor busy.
+        // A component that keeps naming times in the past must not keep a core busy.
         let at = self.opener.context.instant(at).max(Instant::now() + SHORTEST_WAIT);
         let link = self.weak_self.clone();
         OwnedTask::spawn(async move {
@@ -206,7 +206,7 @@ impl Link {
         })
     }
 
-    /// Looks from time to time whether anybody has used the server, and lets the machine know when nobody has.
+    /// Checks periodically whether the server was used, and tells the lifecycle when it was not.
     pub(super) fn watch_usage(&self) -> OwnedTask {
         let linger = (self.server().lifecycle.idle_timeout / 4).clamp(SHORTEST_LINGER, LINGER);
         let link = self.weak_self.clone();
@@ -224,7 +224,7 @@ impl Link {
         })
     }
 
-    /// Lets the machine know that nobody uses the server; false where somebody has just come.
+    /// Tells the lifecycle that nobody uses the server; false if a user has just arrived.
     fn release(&self) -> bool {
         let mut state = self.state();
         self.wanted.store(false, Ordering::SeqCst);
@@ -236,8 +236,8 @@ impl Link {
         true
     }
 
-    /// A user has gone; who waits to close it wants to know. The machine hears of it from the janitor: calls come in rows,
-    /// and each would be told of twice.
+    /// Removes a user, and wakes a retired link that waits to close. The janitor tells the lifecycle, because calls
+    /// often follow each other and each would cost two events.
     pub(super) fn release_user(&self) {
         self.users.fetch_sub(1, Ordering::SeqCst);
         if self.is_retired() {
@@ -245,10 +245,10 @@ impl Link {
         }
     }
 
-    /// The session, or none as long as it is worth waiting for one.
+    /// Returns the session, or `None` while it is worth waiting for one.
     pub(super) fn poll_session(&self) -> Result<Option<Arc<Session>>, Unavailable> {
         let mut state = self.state();
-        // Another has taken the place of one that is retired, and whoever has no session waits for that one.
+        // A newer link has replaced a retired one; new sessions are opened there.
         if state.closed || self.is_retired() && state.connection.is_none() {
             return Err(Unavailable::Closed);
         }
@@ -259,7 +259,7 @@ impl Link {
             if connection.session.close_reason().is_none() {
                 return Ok(Some(Arc::clone(&connection.session)));
             }
-            // It has just ended, and its listener has yet to say so.
+            // It has just ended, and its listener has not reported that yet.
             let number = connection.number;
             self.drop_connection(&mut state, number);
         }
@@ -275,7 +275,7 @@ impl Link {
                 Some((problem, _)) => Unavailable::Problem(problem.clone()),
                 None => Unavailable::Disabled,
             }),
-            // The machine tries again all the same, and somebody may have installed it by then.
+            // The lifecycle keeps trying, because somebody may install the program meanwhile.
             lifecycle::State::Connecting if state.start_failed && state.lacks_program() => Err(why()),
             lifecycle::State::NeedsAuth => Err(match why() {
                 Unavailable::Failed(failed) => Unavailable::NeedsAuth(failed),
@@ -289,7 +289,7 @@ impl Link {
         }
     }
 
-    /// The same, and none is worth waiting for once the server has failed to start.
+    /// Returns the session, or `None` while it is worth waiting for one; an error once the server has failed to start.
     pub(super) fn poll_unless_failed(&self) -> Result<Option<Arc<Session>>, Unavailable> {
         let session = self.poll_session()?;
         let state = self.state();
@@ -299,7 +299,7 @@ impl Link {
         }
     }
 
-    /// Begins anew where what was wrong with the configuration may have been mended: a file may be there by now.
+    /// Enables the server again some time after a configuration problem, because a missing file may exist by now.
     fn retry_config_problem(&self, state: &mut State) -> bool {
         let due = state.config_problem.as_ref().is_some_and(|(_, seen)| seen.elapsed() >= MENDED);
         if due {
@@ -316,7 +316,7 @@ impl Link {
     }
 
     pub(super) fn span(&self) -> tracing::Span {
-        // Of its own, wherever it is begun: the end of one connection begins the next, and calls begin the first.
+        // A root span: a connection may be opened by a call or by the end of the previous one, and belongs to neither.
         tracing::error_span!(parent: None, "server", server = self.id(), remote = format_args!("mcp:{}", self.id()))
     }
 }
@@ -326,19 +326,19 @@ impl State {
         self.last_error = Some(LastError { text, at: SystemTime::now() });
     }
 
-    /// Whether there is no program to start.
+    /// Reports whether the last failure was a missing program.
     fn lacks_program(&self) -> bool {
         matches!(&self.last_failure, Some(Unavailable::Failed(RequestError { failure: Failure::NoProgram(_), .. })))
     }
 }
 
-/// How long an old connection may take to end before the next one is made.
+/// How long an old connection may take to end before the next one is opened.
 const ENDING: Duration = Duration::from_secs(30);
-/// How long what is wrong with a configuration is taken to be so still.
+/// How long to wait before trying again after a configuration problem.
 const MENDED: Duration = Duration::from_secs(5);
-/// How long after its last use a server counts as used: calls come in rows.
+/// How long after its last use a server counts as used, because calls often follow each other.
 const LINGER: Duration = Duration::from_secs(1);
-/// The same where servers are not kept at all; to look without a pause would be to do nothing else.
+/// The lower bound of that time, if servers are not kept at all; it avoids a busy loop.
 const SHORTEST_LINGER: Duration = Duration::from_millis(10);
-/// The lifecycle is never asked again sooner than this.
+/// The shortest time between two steps of the lifecycle.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);

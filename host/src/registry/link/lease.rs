@@ -1,4 +1,4 @@
-//! Who uses a connection, and how one waits for it: any number of callers, and one start.
+//! Leases: any number of callers use one connection, and a server is started once for all of them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,37 +11,38 @@ use super::{Link, Unavailable};
 use crate::logic::types::lifecycle;
 use crate::session::Session;
 
-/// A connection in use. The server is kept at least as long as there is one.
+/// A connection in use; the server is not stopped while there is a lease.
 pub struct Lease {
     session: Arc<Session>,
     _use: UseGuard,
 }
 
-/// Counts one user.
+/// Counts one user while it exists.
 struct UseGuard(Arc<Link>);
 
 impl Link {
-    /// A connection, for as long as the lease is held. Any number may ask at the same time: the server is started once.
+    /// Waits up to `limit` for a connection. Any number of callers may wait at the same time: the server is started
+    /// once.
     pub async fn acquire(&self, limit: Duration) -> Result<Lease, Unavailable> {
         self.acquire_if(limit, Link::poll_session).await
     }
 
-    /// The same, for as long as a server may take to come up.
+    /// Waits for a connection, as long as the server may take to start.
     pub async fn lease(&self) -> Result<Lease, Unavailable> {
         self.acquire(self.default_wait()).await
     }
 
-    /// The same for who can do without the server: it waits for the start that is under way, and for no further one.
+    /// Waits for a connection during the current start only; for callers that can do without the server.
     pub async fn lease_if_it_starts(&self) -> Result<Lease, Unavailable> {
         self.acquire_if(self.default_wait(), Link::poll_unless_failed).await
     }
 
-    /// A session for a short look; the server may be stopped for idleness while it is used.
+    /// Returns a session for short use; the server may be stopped as idle meanwhile.
     pub async fn session(&self) -> Result<Arc<Session>, Unavailable> {
         Ok(self.lease().await?.session)
     }
 
-    /// A connection by this look at where the server stands: it says for how long one is worth waiting for.
+    /// Waits for a connection; `look` decides whether one is still worth waiting for.
     async fn acquire_if(
         &self,
         limit: Duration,
@@ -51,19 +52,19 @@ impl Link {
         if let Some(session) = look(self)? {
             return Ok(Lease { session, _use: held });
         }
-        // Apart, so that who need not wait has no room for it.
+        // Boxed, so that callers that need not wait do not pay for its size.
         let session = Box::pin(self.wait_for_session(limit, look)).await?;
         Ok(Lease { session, _use: held })
     }
 
-    /// Waits until such a look finds a session.
+    /// Waits until `look` finds a session.
     async fn wait_for_session(
         &self,
         limit: Duration,
         look: fn(&Link) -> Result<Option<Arc<Session>>, Unavailable>,
     ) -> Result<Arc<Session>, Unavailable> {
         let deadline = Instant::now() + limit.min(LONGEST);
-        // Before the next look, so that nothing is missed between the look and the wait.
+        // Subscribed before looking, so that no change is missed in between.
         let mut changed = self.changed.subscribe();
         loop {
             if let Some(session) = look(self)? {
@@ -75,13 +76,13 @@ impl Link {
         }
     }
 
-    /// How long a caller waits where it says nothing.
+    /// Returns how long a caller waits that sets no limit.
     fn default_wait(&self) -> Duration {
         let server = self.server();
         server.lifecycle.acquire_timeout.max(server.timeouts.initialize) + SLACK
     }
 
-    /// Counts a user, and lets the machine know of the first.
+    /// Counts a user, and tells the lifecycle about the first.
     fn count_user(&self) -> Result<UseGuard, Unavailable> {
         let link = self.weak_self.upgrade().ok_or(Unavailable::Closed)?;
         self.users.fetch_add(1, Ordering::SeqCst);
@@ -102,7 +103,7 @@ impl Link {
 }
 
 impl Lease {
-    /// The session in use.
+    /// Returns the session in use.
     pub fn session(&self) -> &Arc<Session> {
         &self.session
     }
@@ -120,7 +121,7 @@ impl Drop for UseGuard {
     }
 }
 
-/// The machine ends the wait itself; this is for a host so busy that it comes late.
+/// The lifecycle ends the wait itself; this covers a busy host that comes late.
 const SLACK: Duration = Duration::from_secs(1);
-/// Nobody waits longer than a year.
+/// The longest wait, one year.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);

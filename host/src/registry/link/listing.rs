@@ -1,4 +1,4 @@
-//! What one server lists: asked for once for all who want it, and kept for those who come later.
+//! The lists of one server: requested once for all waiting callers, and cached.
 
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
@@ -7,35 +7,35 @@ use super::{Lease, Link, Unavailable};
 use crate::failure::RequestError;
 use crate::session::{ListKind, Listing, ServerEvent, Session};
 
-/// What came of asking for a list of tools.
+/// The outcome of a request for the list of tools.
 type ListOutcome = Result<Arc<ToolList>, RequestError>;
 
-/// The lists of tools that were asked for.
+/// The requests for the list of tools so far.
 #[derive(Default)]
 pub(super) struct ListAttempts {
-    /// How many.
+    /// How many requests there were.
     count: u64,
-    /// The session that was asked for the last one, and what came of it.
+    /// The session of the last request, and its outcome.
     last: Option<(Weak<Session>, ListOutcome)>,
 }
 
-/// What a server last listed, by kind.
+/// The last lists of a server, by kind.
 pub(super) type OtherListings = [Option<Arc<Listing>>; 4];
 
 impl Link {
-    /// What the server has of a kind beside its tools, asked for where the last list no longer holds.
+    /// Returns a list other than the tools, and requests it if the cached one is out of date.
     pub(crate) async fn list_others(&self, lease: &Lease, kind: ListKind) -> Result<Arc<Listing>, RequestError> {
         let listing = lease.session().list(kind).await?;
         self.other_lists()[kind as usize] = Some(Arc::clone(&listing));
         Ok(listing)
     }
 
-    /// What it last listed of a kind beside its tools, if it ever did; that may have changed since.
+    /// Returns the last known list of a kind other than the tools; it may be out of date.
     pub(crate) fn known_others(&self, kind: ListKind) -> Option<Arc<Listing>> {
         self.other_lists()[kind as usize].clone()
     }
 
-    /// Lets all who listen know that a list is there which they were shown without.
+    /// Announces a list that callers did not get before.
     pub(crate) fn announce_list(&self, kind: ListKind) {
         match kind {
             ListKind::Tools => self.opener.context.tools_changed(),
@@ -44,7 +44,7 @@ impl Link {
         }
     }
 
-    /// Which of the lists it gave last are longer than is taken.
+    /// Returns which of the last lists exceeded a limit and were cut.
     pub(super) fn cut_lists(&self) -> Vec<String> {
         let tools = self.cached().as_ref().and_then(|tools| tools.listing().cut.clone());
         let others = self.other_lists();
@@ -56,17 +56,17 @@ impl Link {
         self.other_lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The tools of the server, asked for where the last list no longer holds.
+    /// Returns the tools of the server, and requests them if the cached list is out of date.
     pub async fn tools_of(&self, lease: &Lease) -> Result<Arc<ToolList>, Unavailable> {
         self.list_tools(lease.session()).await
     }
 
-    /// The last list of tools that the server gave, if it ever did.
+    /// Returns the last list of tools, if there ever was one.
     pub fn known_tools(&self) -> Option<Arc<ToolList>> {
         self.cached().clone()
     }
 
-    /// Asks over this session, one at a time.
+    /// Requests the tools over this session, one request at a time.
     async fn list_tools(&self, session: &Arc<Session>) -> Result<Arc<ToolList>, Unavailable> {
         let before = self.lists().count;
         let _turn = self.listing.acquire().await.expect("nobody closes the semaphore");
@@ -76,7 +76,7 @@ impl Link {
         self.note_list(session, session.list(ListKind::Tools).await).map_err(Unavailable::Failed)
     }
 
-    /// Takes what came of asking for a list.
+    /// Stores the outcome of a request for the list of tools.
     pub(super) fn note_list(&self, session: &Arc<Session>, listed: Result<Arc<Listing>, RequestError>) -> ListOutcome {
         let listed = listed.map(|listing| self.keep_tools(listing));
         self.lists().note(session, listed.clone());
@@ -113,7 +113,7 @@ impl ListAttempts {
         self.last = Some((Arc::downgrade(session), listed));
     }
 
-    /// What came of asking this session since there were so many lists: who waited for that need not wait for another.
+    /// Returns the outcome of a request to this session after the first `before`, so that waiting callers share it.
     fn since(&self, before: u64, session: &Arc<Session>) -> Option<ListOutcome> {
         let (asked, listed) = self.last.as_ref().filter(|_| self.count > before)?;
         asked.ptr_eq(&Arc::downgrade(session)).then(|| listed.clone())

@@ -24,20 +24,20 @@ use crate::transport::endpoint::Endpoint;
 
 /// Opens sessions with one server.
 pub(super) struct SessionOpener {
-    /// Tells the connections that it opens, one at a time, from those of others.
+    /// Distinguishes its connections from those of other links.
     pub(super) number: u64,
     pub(super) context: Arc<RegistryContext>,
-    /// The configuration that it was made for; what this server is told of others comes from that of now.
+    /// The configuration it was built for; secrets of other servers come from the current one.
     config: Arc<Config>,
-    /// The place of the server in the configuration.
+    /// The index of the server in the configuration.
     server_index: usize,
-    /// What `{{.SESSION_ID}}` stands for.
+    /// The value of `{{.SESSION_ID}}`.
     session: Option<String>,
-    /// The era that the last session spoke; the next one need not ask.
+    /// The era of the last session, so that the next one need not probe.
     era: Mutex<Option<Protocol>>,
-    /// Where the server was when it was last connected.
+    /// The endpoint of the last connection.
     last_endpoint: Mutex<Option<Endpoint>>,
-    /// Our account with the server, once it was looked for.
+    /// The OAuth account with the server, once it was resolved.
     #[cfg(feature = "oauth")]
     account: Mutex<Option<Arc<Account>>>,
 }
@@ -62,7 +62,7 @@ impl SessionOpener {
         }
     }
 
-    /// What the configuration says of the server.
+    /// Returns the configuration of the server.
     pub(super) fn server(&self) -> &ServerConfig {
         &self.config.servers[self.server_index]
     }
@@ -92,7 +92,7 @@ impl SessionOpener {
                 Failure::Connect(_) | Failure::NoProgram(_) | Failure::NotReady { .. } | Failure::NeedsAuth(_)
             )
         {
-            // It may be another server now, of the other era.
+            // The server may have been replaced by one of the other era.
             opened = Session::open(&endpoint, &SessionOptions { protocol: Protocol::Auto, ..options }).await;
         }
         let era = opened.as_ref().ok().map(|session| session.peer().era.into());
@@ -100,7 +100,8 @@ impl SessionOpener {
         opened.map(Arc::new).map_err(|failed| Unavailable::Failed(with_address(failed, &endpoint)))
     }
 
-    /// Whether the server would be reached or run otherwise now. What cannot be filled in now is not used, and told.
+    /// Reports whether the endpoint has changed since the last connection; if it cannot be resolved, logs that and
+    /// returns false.
     pub(super) async fn is_stale(self: &Arc<Self>) -> bool {
         let Some(used) = self.last_endpoint.lock().unwrap_or_else(PoisonError::into_inner).clone() else {
             return false;
@@ -108,14 +109,14 @@ impl SessionOpener {
         match self.endpoint().await {
             Ok(endpoint) => endpoint != used,
             Err(problem) => {
-                tracing::warn!(server = self.server().id, "it goes on as it is: {problem}");
+                tracing::warn!(server = self.server().id, "cannot resolve the new configuration: {problem}");
                 false
             }
         }
     }
 
-    /// What is wrong with the configuration of a server that is to stay, as far as that can be seen without waiting for a
-    /// command or a person.
+    /// Returns a configuration problem of a long-running server, as far as it shows without running a command or asking
+    /// a person.
     pub(super) fn problem(&self) -> Option<Problem> {
         let SessionOpener { context, config, session, .. } = self;
         let waits = config.settings.allow_commands || !config.settings.inputs.is_empty();
@@ -130,7 +131,7 @@ impl SessionOpener {
         resolve(self.server(), &context.config(), &context.variables, session.as_deref()).err()
     }
 
-    /// Where the server is, with everything filled in anew: files and variables may have changed.
+    /// Resolves the endpoint again, because files and variables may have changed.
     pub(super) async fn endpoint(self: &Arc<Self>) -> Result<Endpoint, Problem> {
         if let Some(own) = self.context.transports.get(&self.server().id) {
             return Ok(Endpoint::Custom(Arc::clone(own)));
@@ -140,7 +141,7 @@ impl SessionOpener {
         let opener = Arc::clone(self);
         let fill = move || {
             let SessionOpener { context, session, .. } = &*opener;
-            // What is another server's secret, the configuration of now says.
+            // The current configuration knows the secrets of other servers.
             let config = context.config();
             let endpoint = resolve(opener.server(), &config, &context.variables, session.as_deref())?;
             opener.with_authorization(endpoint)
@@ -148,14 +149,14 @@ impl SessionOpener {
         if !may_block {
             return fill();
         }
-        // A command may take its time and so may a person; the other servers go on meanwhile.
+        // A command or a person may take long; the other servers must not wait.
         match tokio::task::spawn_blocking(fill).await {
             Ok(endpoint) => endpoint,
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
         }
     }
 
-    /// The endpoint, with who gives requests their authorization where nothing else does.
+    /// Adds the authorizer to the endpoint if nothing else authenticates.
     #[cfg(feature = "oauth")]
     fn with_authorization(&self, mut endpoint: Endpoint) -> Result<Endpoint, Problem> {
         let server = self.server();
@@ -182,13 +183,13 @@ impl SessionOpener {
         Ok(endpoint)
     }
 
-    /// Our account with the server, once it was looked for.
+    /// Returns the OAuth account with the server, once it was resolved.
     #[cfg(feature = "oauth")]
     pub(super) fn account(&self) -> Option<Arc<Account>> {
         self.account.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Who gives requests their authorization, once that was looked for.
+    /// Returns the authorizer of the server's requests, once it was resolved.
     pub(super) fn authorizer(&self) -> Option<Arc<dyn Authorize>> {
         #[cfg(feature = "oauth")]
         return self.account().map(|account| account as _);
@@ -201,7 +202,7 @@ impl SessionOpener {
     }
 }
 
-/// A connection that ends before a session is open says nothing of itself; at least it is told where that was.
+/// Adds the address to the failure of a connection that ended before a session was open.
 fn with_address(failed: RequestError, endpoint: &Endpoint) -> RequestError {
     match (&failed.failure, endpoint.site()) {
         (Failure::Closed, Some(site)) => RequestError::unsent(Failure::Connect(format!(
@@ -212,7 +213,7 @@ fn with_address(failed: RequestError, endpoint: &Endpoint) -> RequestError {
     }
 }
 
-/// Lets the handler know which server asks.
+/// A handler that adds the server and the connection to each question.
 struct TaggedHandler {
     server: String,
     connection: u64,

@@ -1,4 +1,4 @@
-//! Whether a server is well: it is asked, and one that is busy is given the time to answer.
+//! Health probes, which give a busy server time to answer.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -13,7 +13,7 @@ use crate::logic::types::lifecycle;
 use crate::session::{ListKind, Listing, Session};
 
 impl Link {
-    /// Asks the server whether it is well, and lets the machine know.
+    /// Probes the server, and passes the outcome to the lifecycle.
     pub(super) fn probe(&self, state: &mut State) {
         let Some(connection) = &state.connection else { return };
         let (session, number, link) = (Arc::clone(&connection.session), connection.number, self.weak_self.clone());
@@ -61,23 +61,23 @@ impl Link {
         self.step(&mut state, &event);
     }
 
-    /// The server is ended since it does not answer: whoever runs all this is told, and so is who loses an answer by it.
+    /// Logs that the server is ended because it does not answer, and fails its pending requests with the reason.
     pub(super) fn report_silence(&self, state: &State) {
         let (Some(connection), Some(why)) = (&state.connection, &state.last_failure) else { return };
         let what = match state.machine.state {
-            lifecycle::State::Restarting => "it does not answer, and is restarted",
-            _ => "it does not answer, and is stopped",
+            lifecycle::State::Restarting => "the server does not answer; restarting it",
+            _ => "the server does not answer; stopping it",
         };
         self.log_problem(state.machine.restarts <= 1, what, why);
         connection.session.abandon(why.to_string());
     }
 }
 
-/// Asks until there is an answer, or none though the server has nothing else to do.
+/// Probes until the server answers, or fails to answer although it is idle.
 ///
-/// A server may do one thing at a time. That it does not answer while it is at work on what it was asked before says nothing,
-/// as long as that has time; and if it says anything meanwhile, it is there. What it was asked first counts, and not what
-/// was asked since: so one that hangs is found when the first of its calls has waited long enough, whoever else comes.
+/// A server may handle one request at a time, so a missing answer means nothing while it works on an earlier request
+/// that still has time, and any message from it proves that it is alive. The oldest request counts: a server that hangs
+/// is found when its first call has waited long enough, however many calls follow.
 async fn probe_until_answer<A: Future<Output = Result<(), RequestError>>>(
     session: &Session,
     ask: impl Fn() -> A,
@@ -86,7 +86,7 @@ async fn probe_until_answer<A: Future<Output = Result<(), RequestError>>>(
         let messages = session.messages();
         let silent = match ask().await {
             Err(failed @ RequestError { failure: Failure::Timeout { .. }, .. }) => failed,
-            // Whoever answers is there, whatever the answer.
+            // Any answer proves that the server is alive, even an error.
             Err(RequestError { failure: Failure::Rpc(_), .. }) => return Ok(()),
             other => return other,
         };

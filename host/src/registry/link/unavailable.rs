@@ -1,4 +1,4 @@
-//! Why a server cannot be used.
+//! Reasons why a server cannot be used.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,32 +6,32 @@ use std::time::Duration;
 use crate::config::model::Problem;
 use crate::failure::{Failure, RequestError};
 
-/// Why a server cannot be used.
+/// The reason why a server cannot be used.
 #[derive(Debug, Clone)]
 pub enum Unavailable {
-    /// It is switched off.
+    /// The server is disabled.
     Disabled,
-    /// The configuration of this server is not right.
+    /// The configuration of the server has a problem.
     Problem(Problem),
-    /// It could not be connected.
+    /// The connection failed.
     Failed(RequestError),
-    /// It was lost, and could not be connected again.
+    /// The connection was lost, and restarting failed.
     RestartFailed(RequestError),
-    /// It was lost, is being connected again, and that took longer than the caller waits.
+    /// The server is being restarted, which takes longer than the caller waits.
     Restarting,
-    /// It did not come up within the time that the caller waits.
+    /// The server did not start while the caller waited.
     NotUp {
-        /// How long that is.
+        /// How long the caller waited.
         after: Duration,
     },
-    /// It wants an authorization.
+    /// The server needs an authorization.
     NeedsAuth(RequestError),
     /// The registry was closed.
     Closed,
 }
 
 impl Unavailable {
-    /// The same as a failure of whatever wanted the server.
+    /// Converts the reason to the failure of a request to the server.
     pub fn to_failed(&self) -> RequestError {
         let failure = match self {
             Unavailable::Failed(RequestError { failure, .. })
@@ -41,7 +41,7 @@ impl Unavailable {
                         failure.clone()
                     }
                     failure if failure.wants_authorization() => failure.clone(),
-                    // An error to the handshake is no answer to what the server was wanted for.
+                    // An error in the handshake does not answer the caller's request.
                     other => Failure::Connect(other.to_string()),
                 }
             }
@@ -59,12 +59,12 @@ impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unavailable::Closed => f.write_str("all connections are being closed"),
-            Unavailable::Disabled => f.write_str("it is switched off"),
+            Unavailable::Disabled => f.write_str("it is disabled"),
             Unavailable::Problem(problem) => problem.fmt(f),
             Unavailable::Failed(failed) | Unavailable::NeedsAuth(failed) => failed.fmt(f),
             Unavailable::RestartFailed(failed) => write!(f, "it could not be restarted: {failed}"),
             Unavailable::Restarting => f.write_str("it is being restarted"),
-            Unavailable::NotUp { after } => write!(f, "it did not come up within {after:?}"),
+            Unavailable::NotUp { after } => write!(f, "it did not start within {after:?}"),
         }
     }
 }

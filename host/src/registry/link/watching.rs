@@ -1,4 +1,4 @@
-//! Resources of one server that are watched, over whichever connection it has.
+//! Watched resources of one server, across reconnects.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -11,28 +11,27 @@ use crate::failure::RequestError;
 use crate::json;
 use crate::session::{ResourceSubscription, ServerEvent, Session};
 
-/// The resources that are watched.
+/// The watched resources by URI.
 pub(super) type WatchedResources = BTreeMap<String, ResourceWatch>;
 
-/// A resource that is watched.
+/// A watched resource.
 #[derive(Default)]
 pub(super) struct ResourceWatch {
     watchers: usize,
-    /// How its server knows, once it was told.
+    /// The subscription at the server, once there is one.
     subscription: Option<ResourceSubscription>,
 }
 
-/// A resource is watched for as long as this lives: over one connection of its server after the other, and the server is not
-/// stopped for idleness meanwhile.
+/// Watches a resource while it exists, across reconnects, and keeps the server from being stopped as idle.
 pub struct ResourceWatcher {
     link: Weak<Link>,
     uri: String,
 }
 
 impl Link {
-    /// Watches a resource: its new content is news from now on, and so is that something may have been missed.
+    /// Watches a resource: announces its updates, and also when an update may have been missed.
     pub async fn watch(&self, lease: &Lease, uri: &str) -> Result<ResourceWatcher, RequestError> {
-        // From here on it is counted, and counted out when this fails or is dropped.
+        // The watcher counts from here on, and stops counting when it is dropped.
         let watcher = self.count_watcher(uri);
         let told = lease.session().watch(uri).await?;
         self.set_subscription(uri, told);
@@ -46,27 +45,27 @@ impl Link {
         ResourceWatcher { link: Weak::clone(&self.weak_self), uri: uri.to_owned() }
     }
 
-    /// The server knows that a resource is watched; says whether it was so before, on this connection or another.
+    /// Stores the subscription of a watched resource; returns whether there was one before, on any connection.
     fn set_subscription(&self, uri: &str, told: ResourceSubscription) -> bool {
         let mut watched = self.watched();
-        // Where nobody watches it any more, what was told is taken back.
+        // If nobody watches the resource any more, dropping the subscription cancels it.
         let Some(watch) = watched.get_mut(uri) else { return false };
         let before = watch.subscription.replace(told);
         drop(watched);
         before.is_some()
     }
 
-    /// All that is watched.
+    /// Returns the URIs of all watched resources.
     fn watched_uris(&self) -> Vec<String> {
         self.watched().keys().cloned().collect()
     }
 
-    /// For a while nothing was heard of what is watched.
+    /// Announces that updates of all watched resources may have been missed.
     pub(super) fn announce_missed_updates(&self) {
         self.watched_uris().iter().for_each(|uri| self.announce_missed_update(uri));
     }
 
-    /// What a resource holds may not be what it did when somebody last looked.
+    /// Announces that an update of a resource may have been missed.
     fn announce_missed_update(&self, uri: &str) {
         let params = json::to_raw(&serde_json::json!({"uri": uri}));
         self.broadcast(ServerEvent::ResourceUpdated { uri: uri.to_owned(), params });
@@ -77,11 +76,11 @@ impl Link {
     }
 }
 
-/// Tells a new connection what is watched, and all who watch that they may have missed something.
+/// Subscribes a new connection to all watched resources, and announces that updates may have been missed.
 pub(super) async fn resubscribe(session: &Arc<Session>, link: &Weak<Link>) {
     let uris = link.upgrade().map(|link| link.watched_uris()).unwrap_or_default();
     for uri in uris {
-        // The link owns this task, so it must not be kept by it: the answer may never come.
+        // The link owns this task, so the task must not keep the link: the answer may never come.
         let told = session.watch(&uri).await;
         let Some(link) = link.upgrade() else { return };
         match told {
@@ -90,10 +89,10 @@ pub(super) async fn resubscribe(session: &Arc<Session>, link: &Weak<Link>) {
                     link.announce_missed_update(&uri);
                 }
             }
-            // Its end is told elsewhere, and the next connection is told of all that is watched.
+            // The end of the session is reported elsewhere, and the next connection subscribes again.
             Err(_) if session.close_reason().is_some() => return,
             Err(why) => {
-                warn!("{uri:?} is watched, and it no longer tells of it: {why}");
+                warn!("cannot subscribe to updates of {uri:?} again: {why}");
                 link.announce_missed_update(&uri);
             }
         }
@@ -101,12 +100,12 @@ pub(super) async fn resubscribe(session: &Arc<Session>, link: &Weak<Link>) {
 }
 
 impl ResourceWatcher {
-    /// Whether it watches a resource of this server.
+    /// Reports whether the resource belongs to this link.
     pub(crate) fn is_of(&self, link: &Weak<Link>) -> bool {
         self.link.ptr_eq(link)
     }
 
-    /// Whether another server has taken the place of this one, or none, so that nothing will be told any more.
+    /// Reports whether the link is closed or replaced, so that no update will come.
     pub(crate) fn is_over(&self) -> bool {
         self.link.upgrade().is_none_or(|link| link.is_retired() || link.is_closed())
     }

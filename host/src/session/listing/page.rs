@@ -1,4 +1,4 @@
-//! One page of a list, and how much of a list is taken.
+//! One page of a list, and the limits of a list.
 
 use std::fmt;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(super) struct ListPage<'a> {
 }
 
 impl<'a> ListPage<'a> {
-    /// The items of a kind.
+    /// Returns the items of a kind.
     pub(super) fn items(&self, kind: ListKind) -> &[&'a RawValue] {
         let items = match kind {
             ListKind::Tools => &self.tools,
@@ -42,14 +42,14 @@ impl<'a> ListPage<'a> {
         items.as_ref().map_or(&[], |items| &items.0)
     }
 
-    /// How long the list holds. What is no number says nothing, and costs no tool.
+    /// Returns how long the list is valid; a value that is not a number is ignored.
     pub(super) fn ttl(&self) -> Option<Duration> {
         let millis: f64 = self.ttl_ms?.get().parse().ok().filter(|millis: &f64| millis.is_finite())?;
         Some(Duration::from_millis(millis.clamp(0.0, MAX_TTL) as u64))
     }
 }
 
-/// Items as they stand in a page, up to the first that no list has room for: a page may hold millions of empty ones.
+/// The items of a page, up to one more than a list may have: a page may hold millions of empty ones.
 struct Items<'a>(Vec<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
@@ -79,31 +79,31 @@ impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
     }
 }
 
-/// How much of a list is still taken.
+/// The rest of a list's limits.
 pub(super) struct ListBudget {
-    /// The bound in bytes.
+    /// The limit in bytes.
     max: usize,
     /// How many bytes are left for items.
     bytes: usize,
-    /// How many bytes are left for pages: they may hold what is no item, and go on without end.
+    /// How many bytes are left for pages, which may contain other data and never end.
     pages: usize,
     items: usize,
     exceeded: Option<Bound>,
 }
 
-/// What a list is longer than.
+/// The limit that a list exceeds.
 enum Bound {
     Bytes,
     Items,
 }
 
 impl ListBudget {
-    /// Room for this many bytes.
+    /// Creates a budget of this many bytes.
     pub(super) fn new(max: usize) -> Self {
         ListBudget { max, bytes: max, pages: max, items: MAX_ITEMS, exceeded: None }
     }
 
-    /// A page of this length has come.
+    /// Counts a page of this length.
     pub(super) fn take_page(&mut self, bytes: usize) {
         self.pages = match self.pages.checked_sub(bytes) {
             Some(left) => left,
@@ -114,7 +114,7 @@ impl ListBudget {
         };
     }
 
-    /// Whether there is room for an item of this length, which it then takes.
+    /// Counts an item of this length, and returns whether there was room for it.
     pub(super) fn take_item(&mut self, bytes: usize) -> bool {
         let bound = match (self.items.checked_sub(1), self.bytes.checked_sub(bytes)) {
             (Some(items), Some(bytes)) => {
@@ -128,17 +128,17 @@ impl ListBudget {
         false
     }
 
-    /// What the list is longer than, in words, once that is so.
+    /// Describes the limit that the list exceeds, if any.
     pub(super) fn exceeded_bound(&self) -> Option<String> {
         Some(match self.exceeded.as_ref()? {
-            Bound::Bytes => format!("{} bytes; raise max_list_bytes if all of it is wanted", self.max),
+            Bound::Bytes => format!("{} bytes; raise max_list_bytes to get all of it", self.max),
             Bound::Items => format!("{MAX_ITEMS} items"),
         })
     }
 }
 
 pub(super) const MAX_ITEMS: usize = 100_000;
-/// A day: nobody knows what holds longer.
+/// One day.
 const MAX_TTL: f64 = 86_400_000.0;
 
 #[cfg(test)]

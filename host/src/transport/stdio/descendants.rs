@@ -1,11 +1,11 @@
-//! The processes that descend from a server, those that left its group included.
+//! The descendants of a server's process, including those that left its group.
 //!
-//! Only Linux tells; elsewhere there are none, and the group is all that is killed.
+//! Only Linux can list them; elsewhere only the group is killed.
 
-/// A process, told from a later one of the same id by when it started.
+/// A process, identified by its id and its start time, because ids are reused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Process {
-    /// Its id.
+    /// The process id.
     pub(super) id: u32,
     started: u64,
 }
@@ -19,7 +19,7 @@ mod linux {
 
     use super::Process;
 
-    /// All that descends now from this process, or from others of the group that it leads or led.
+    /// Returns all descendants of this process, and of other members of the group that it leads or led.
     pub(in super::super) fn of(root: u32) -> Vec<Process> {
         let mut children: HashMap<u32, Vec<Process>> = HashMap::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -40,18 +40,18 @@ mod linux {
         found
     }
 
-    /// Kills those that still live.
+    /// Kills the processes that still run.
     pub(in super::super) fn kill(processes: &[Process]) {
         for process in processes {
             let same = read(process.id).is_some_and(|now| now.process == *process);
             if same && let Some(pid) = i32::try_from(process.id).ok().and_then(Pid::from_raw) {
-                // It may have ended since; then there is nothing to do.
+                // It may have ended meanwhile, which is fine.
                 let _ = kill_process(pid, Signal::KILL);
             }
         }
     }
 
-    /// A process, and where it stands.
+    /// A process with its parent and group.
     struct ProcessInfo {
         parent: u32,
         group: u32,
@@ -60,7 +60,7 @@ mod linux {
 
     fn read(id: u32) -> Option<ProcessInfo> {
         let line = fs::read(format!("/proc/{id}/stat")).ok()?;
-        // Its name, in brackets, may hold anything; after the last bracket there are numbers only (proc(5)).
+        // The name, in parentheses, may contain anything; after the last parenthesis there are only numbers (proc(5)).
         let numbers = &line[memchr::memrchr(b')', &line)? + 1..];
         let mut fields = str::from_utf8(numbers).ok()?.split_ascii_whitespace();
         let parent = fields.nth(1)?.parse().ok()?;
@@ -73,13 +73,13 @@ mod linux {
 #[cfg(target_os = "linux")]
 pub(super) use linux::{kill, of};
 
-/// None are known here.
+/// Returns nothing: descendants are unknown on this system.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn of(_root: u32) -> Vec<Process> {
     Vec::new()
 }
 
-/// There are none to kill.
+/// Does nothing: there are no known descendants.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn kill(_processes: &[Process]) {}
 
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_process_is_among_the_descendants_of_its_ancestors_until_it_is_killed() {
         let mut shell = std::process::Command::new("sh");
-        // Two levels, and a name with a bracket and a space would not confuse: the last bracket counts.
+        // Two levels. A name with a parenthesis or a space does no harm, because the last parenthesis counts.
         let mut shell = shell.args(["-c", "sh -c 'sleep 1000; :' & wait"]).spawn().unwrap();
         let found = loop {
             let ours = of(std::process::id());

@@ -1,10 +1,10 @@
-//! The beginning of a line that a server wrote, fit for a log.
+//! Excerpts of a server's output for the log.
 
 use crate::config::secrets::Secrets;
 
-/// At most so many characters, control characters escaped and secrets taken out.
+/// Returns at most `most` characters of a line, with control characters escaped and secrets redacted.
 pub(super) fn of(line: &[u8], most: usize, secrets: &Secrets) -> String {
-    // What is far beyond the end cannot matter, but a secret across the end does.
+    // Text far beyond the end does not matter, but a secret across the end does.
     let start = &line[..line.len().min(most * 4 + MOST_SECRET)];
     let text = String::from_utf8_lossy(start);
     let text = secrets.redact(&text);

@@ -1,4 +1,4 @@
-//! The process group of a server, which dies whole.
+//! The process group of a server, which is killed as a whole.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,26 +8,26 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use super::descendants::{self, Process};
 use super::watchdog::WatchdogEntry;
 
-/// A process group that we started, known by the process that leads it.
+/// A process group that we started, identified by its leader.
 pub(super) struct ProcessGroup {
     leader: u32,
-    /// The entry with the watchdog; none once the group is gone. From then on its number may be another's.
+    /// The watchdog's entry; `None` once the group is gone, because its number may then be reused.
     entry: Mutex<Option<WatchdogEntry>>,
 }
 
 impl ProcessGroup {
-    /// The group of this process, which must lead it.
+    /// Creates the group of this process, which must lead it.
     pub(super) fn new(leader: u32, mut entry: WatchdogEntry) -> Self {
         entry.started(leader);
         ProcessGroup { leader, entry: Mutex::new(Some(entry)) }
     }
 
-    /// The process that leads it.
+    /// Returns the process that leads the group.
     pub(super) fn leader(&self) -> u32 {
         self.leader
     }
 
-    /// The leader was waited for. If it was the last of its group, the group is gone too.
+    /// Notes that the leader has ended; if it was the last member, the group is gone too.
     pub(super) fn leader_ended(&self) {
         let mut entry = self.entry();
         if self.pid().is_none_or(|pid| test_kill_process_group(pid) == Err(Errno::SRCH)) {
@@ -35,14 +35,14 @@ impl ProcessGroup {
         }
     }
 
-    /// Sends a signal to all of it.
+    /// Sends a signal to the whole group.
     pub(super) fn signal(&self, signal: Signal) {
         if self.entry().is_some() {
             self.send(signal);
         }
     }
 
-    /// Kills what is left of it. Nothing outlives SIGKILL, and a fork cannot slip past it, so it is gone.
+    /// Kills the rest of the group. Nothing survives SIGKILL, and no fork can escape it, so the group is gone.
     pub(super) fn kill(&self) {
         let mut entry = self.entry();
         if entry.is_some() {
@@ -51,14 +51,14 @@ impl ProcessGroup {
         }
     }
 
-    /// Kills what is left of it, and all descendants of it that left it.
+    /// Kills the rest of the group, and all descendants that left it.
     pub(super) fn kill_with_descendants(&self) {
         let strays = self.descendants();
         self.kill();
         descendants::kill(&strays);
     }
 
-    /// All that descends from what is left of it. The number of a group is no other's while anything is left.
+    /// Returns all descendants of the group's members; its number is not reused while a member exists.
     pub(super) fn descendants(&self) -> Vec<Process> {
         let gone = self.entry().is_none();
         if gone { Vec::new() } else { descendants::of(self.leader) }
@@ -67,7 +67,7 @@ impl ProcessGroup {
     fn send(&self, signal: Signal) {
         if let Some(pid) = self.pid()
             && let Err(error) = kill_process_group(pid, signal)
-            // No such group: all of it ended by itself.
+            // No such group: all members have ended.
             && error != Errno::SRCH
         {
             tracing::debug!(group = self.leader, %error, "a signal could not be sent");

@@ -1,4 +1,4 @@
-//! Starts a program with three pipes, in a process group of its own, and says in words why one does not start.
+//! Starts a program with three pipes in its own process group, and explains why one does not start.
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, PipeWriter};
@@ -13,17 +13,17 @@ use super::watchdog;
 use crate::failure::Failure;
 use crate::transport::endpoint::Program;
 
-/// A process that has started, and our ends of its pipes.
+/// A started process, and our ends of its pipes.
 pub(super) struct SpawnedProcess {
     pub(super) child: Child,
     pub(super) group: ProcessGroup,
-    /// Writing to it never blocks.
+    /// Non-blocking.
     pub(super) stdin: PipeWriter,
     pub(super) stdout: pipe::Receiver,
     pub(super) stderr: pipe::Receiver,
 }
 
-/// Starts the program; from then on its group dies with the value that is returned.
+/// Starts the program; dropping the returned value kills its group.
 pub(super) fn spawn(program: &Program) -> Result<SpawnedProcess, Failure> {
     try_spawn(program).map_err(|error| {
         let why = explain(program, &error);
@@ -33,7 +33,7 @@ pub(super) fn spawn(program: &Program) -> Result<SpawnedProcess, Failure> {
             | ErrorKind::PermissionDenied
             | ErrorKind::InvalidInput
             | ErrorKind::ArgumentListTooLong => Failure::NoProgram(why),
-            // There may be too many processes or files at this moment.
+            // There may be too many processes or files right now.
             _ => Failure::Connect(why),
         }
     })
@@ -43,7 +43,7 @@ fn try_spawn(program: &Program) -> io::Result<SpawnedProcess> {
     if program.command.is_empty() {
         return Err(io::Error::new(ErrorKind::InvalidInput, "the command is empty"));
     }
-    // Pipes of our own, since tokio would have the runtime watch our end of standard input even while nothing waits.
+    // We create the pipes, because tokio would make the runtime watch our end of standard input even if nothing waits.
     let (their_stdin, stdin) = io::pipe()?;
     let (stdout, their_stdout) = io::pipe()?;
     let (stderr, their_stderr) = io::pipe()?;
@@ -70,21 +70,21 @@ fn try_spawn(program: &Program) -> io::Result<SpawnedProcess> {
     Ok(SpawnedProcess { child, group: ProcessGroup::new(pid, entry), stdin, stdout, stderr })
 }
 
-/// Makes room for long answers, so that the server need not stop every 64 KiB until somebody has read.
+/// Enlarges the pipe, so that the server need not stop every 64 KiB until somebody has read.
 #[cfg(target_os = "linux")]
 fn widen(pipe: &impl std::os::fd::AsFd) {
-    // A user who has many pipes may not have more such; the usual size will do.
+    // A user with many pipes may not be allowed more; the default size works too.
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
 }
 
-/// Other systems choose the size themselves.
+/// Does nothing: other systems choose the size themselves.
 #[cfg(not(target_os = "linux"))]
 fn widen(_pipe: &impl std::os::fd::AsFd) {}
 
 #[cfg(target_os = "linux")]
 const PIPE: usize = 256 * 1024;
 
-/// What went wrong and how to mend it. Arguments are not shown: they may be secrets.
+/// Describes what went wrong and how to fix it, without arguments, which may be secrets.
 fn explain(program: &Program, error: &io::Error) -> String {
     let command = &program.command;
     if let Some(folder) = &program.working_dir
@@ -98,7 +98,7 @@ fn explain(program: &Program, error: &io::Error) -> String {
     let there = found.as_ref().is_some_and(|path| path.exists());
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory if there => {
-            format!("{command:?} is there, but the interpreter that its first line names is not; install that")
+            format!("{command:?} exists, but the interpreter in its first line does not; install that")
         }
         ErrorKind::NotFound | ErrorKind::NotADirectory if command.contains(char::is_whitespace) => {
             format!("{command:?} was not found; if it holds arguments, move them to args")
@@ -116,17 +116,17 @@ fn explain(program: &Program, error: &io::Error) -> String {
             format!("{command:?} is a folder; give the program in it")
         }
         ErrorKind::PermissionDenied => {
-            format!("{command:?} may not be executed; make it executable with `chmod +x`, or run its interpreter on it")
+            format!("{command:?} is not executable; make it executable with `chmod +x`, or run its interpreter on it")
         }
         ErrorKind::ArgumentListTooLong => {
-            format!("{command:?} has more arguments and environment than the system takes")
+            format!("{command:?} has more arguments and environment variables than the system allows")
         }
         ErrorKind::InvalidInput if command.is_empty() => "the command is empty; name the program to run".to_owned(),
         _ => format!("{command:?} could not be started: {error}"),
     }
 }
 
-/// Why nothing can run in this folder.
+/// Returns why nothing can run in this folder.
 fn unusable(folder: &Path) -> Option<&'static str> {
     match folder.metadata() {
         Ok(metadata) if !metadata.is_dir() => Some("is not a folder"),
@@ -136,7 +136,7 @@ fn unusable(folder: &Path) -> Option<&'static str> {
     }
 }
 
-/// The first file of that name in the PATH that the program gets.
+/// Returns the first file with the command's name in the program's PATH.
 fn in_path(program: &Program) -> Option<std::path::PathBuf> {
     let path = program.env.get("PATH").map_or(OsStr::new("/bin:/usr/bin"), OsStr::new);
     std::env::split_paths(path)
@@ -144,7 +144,7 @@ fn in_path(program: &Program) -> Option<std::path::PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// A path as the program sees it, which starts in its working folder.
+/// Resolves a path relative to the program's working directory.
 fn in_folder(program: &Program, path: impl AsRef<Path>) -> std::path::PathBuf {
     program.working_dir.as_deref().unwrap_or(Path::new("")).join(path)
 }

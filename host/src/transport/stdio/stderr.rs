@@ -1,4 +1,4 @@
-//! What a server writes to its standard error: each line goes to the log, and the last ones are kept for errors.
+//! A server's standard error: each line is logged, and the last ones are kept for errors.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use tokio::net::unix::pipe;
 use super::{StdioShared, excerpt};
 use crate::config::secrets::Secrets;
 
-/// The last of what was written, without secrets.
+/// The end of the output, without secrets.
 #[derive(Default)]
 pub(super) struct StderrTail {
     kept: Mutex<TailBytes>,
@@ -18,11 +18,11 @@ pub(super) struct StderrTail {
 #[derive(Default)]
 struct TailBytes {
     bytes: Vec<u8>,
-    /// Something before these bytes is lost.
+    /// Whether something before these bytes is lost.
     cut: bool,
 }
 
-/// Reads until the end, as fast as it comes, so that the server never waits for us.
+/// Reads until the end without pause, so that the server never has to wait.
 pub(super) async fn read_stderr(mut pipe: pipe::Receiver, link: Arc<StdioShared>) {
     let mut buffer = vec![0; READ];
     let mut log = LineLogger { line: Vec::new(), secrets: link.stderr.secrets.clone() };
@@ -36,7 +36,7 @@ pub(super) async fn read_stderr(mut pipe: pipe::Receiver, link: Arc<StdioShared>
                 }
             }
             Err(error) => {
-                tracing::debug!(%error, "the server's standard error broke");
+                tracing::debug!(%error, "reading the server's standard error failed");
                 break;
             }
         }
@@ -45,18 +45,18 @@ pub(super) async fn read_stderr(mut pipe: pipe::Receiver, link: Arc<StdioShared>
 }
 
 impl StderrTail {
-    /// Nothing yet.
+    /// Creates an empty tail.
     pub(super) fn new(secrets: Secrets) -> Self {
         StderrTail { secrets, ..StderrTail::default() }
     }
 
-    /// The last lines, as text. Whoever prints it takes out control characters.
+    /// Returns the last lines as text; the caller must escape control characters before printing.
     pub(super) fn text(&self) -> String {
         let kept = self.kept();
         let text = String::from_utf8_lossy(&kept.bytes);
-        // Before anything is cut: nobody would recognise half of a secret.
+        // Redact before cutting: half of a secret cannot be recognised.
         let text = self.secrets.redact(&text);
-        // The rest of a line that lost its beginning says little, and could be half of a secret that nobody recognises.
+        // A line without its beginning says little, and may be half of a secret that cannot be recognised.
         let whole = match text.split_once('\n') {
             Some((_, rest)) if kept.cut && !rest.trim().is_empty() => rest,
             _ => &text,
@@ -64,7 +64,7 @@ impl StderrTail {
         let lines: Vec<&str> = whole.trim_end().lines().collect();
         let (before, last) = lines.split_at(lines.len().saturating_sub(MOST_LINES));
         let mut shown: Vec<String> = last.iter().map(|line| cut(line)).collect();
-        // A long trace comes after the words that it is the trace of, and must not push them out.
+        // A long stack trace must not push out the error message before it.
         let told = last.iter().any(|line| names_error(line));
         if let Some(place) = before.iter().rposition(|line| names_error(line)).filter(|_| !told) {
             if place + 1 < before.len() {
@@ -89,7 +89,7 @@ impl StderrTail {
     }
 }
 
-/// Whether a line looks like the words of an error; what is indented belongs to another line.
+/// Reports whether a line looks like an error message; indented lines belong to another line.
 fn names_error(line: &str) -> bool {
     let line = line.to_ascii_lowercase();
     !line.starts_with(char::is_whitespace) && ERRORS.iter().any(|word| line.contains(word))
@@ -102,7 +102,7 @@ fn cut(line: &str) -> String {
     }
 }
 
-/// Makes lines of what comes in pieces.
+/// Assembles lines from chunks, and logs them.
 struct LineLogger {
     line: Vec<u8>,
     secrets: Secrets,
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(tail(&[node.as_bytes()]), shown);
         let at_once = format!("Error: x\n{}", "    at y\n".repeat(20));
         assert_eq!(tail(&[at_once.as_bytes()]), at_once.trim_end());
-        // Where the last lines have an error of their own, an older one is not of interest.
+        // If the last lines contain an error, an older one does not matter.
         let own = format!("error of old\n{trace}ValueError: no\n");
         assert_eq!(tail(&[own.as_bytes()]), format!("{}\nValueError: no", last.join("\n")));
     }

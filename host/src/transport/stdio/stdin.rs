@@ -1,4 +1,4 @@
-//! Lines to a server: written by the caller where they fit into the pipe, by a task where they do not.
+//! Writes lines to a server: directly if they fit into the pipe, otherwise by a task.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, PipeWriter, Write};
@@ -13,27 +13,27 @@ use crate::json;
 /// The standard input of a server.
 pub(super) struct StdinWriter {
     queue: Mutex<WriteQueue>,
-    /// A permit for each byte that may wait in the queue; senders without room wait for their turn here.
+    /// One permit for each byte that may wait in the queue; senders wait here if it is full.
     room: Arc<Semaphore>,
-    /// The queue has changed: there is something to write, or no longer.
+    /// Notified when the queue changes.
     changed: Notify,
-    /// The pipe broke: the server has ended or closed its input.
+    /// Notified when the pipe breaks: the server has ended or closed its input.
     broken: Notify,
 }
 
-/// Why a line was not written.
+/// The reason why a line was not written.
 #[derive(Debug)]
 pub(super) enum WriteError {
-    /// The input is being closed, as somebody asked.
+    /// The input is being closed on request.
     Closing,
     /// The pipe broke.
     Broken {
-        /// Some of the line was written.
+        /// Whether part of the line was written.
         partly_written: bool,
     },
 }
 
-/// The first line is the one that is being written: while there is one, nobody else may write.
+/// The queue of lines; the first one is being written, so nobody else may write while there is one.
 struct WriteQueue {
     pipe: Option<PipeWriter>,
     lines: VecDeque<QueuedLine>,
@@ -44,11 +44,11 @@ struct QueuedLine {
     bytes: Vec<u8>,
     written: usize,
     done: oneshot::Sender<Result<(), WriteError>>,
-    /// None for a line that came when the queue was empty: it may be begun and cannot wait.
+    /// `None` for a line that came when the queue was empty: it may be partly written, so it cannot wait for room.
     _room: Option<OwnedSemaphorePermit>,
 }
 
-/// What became of a line.
+/// The outcome of an attempt to write a line.
 enum WriteAttempt {
     Written,
     Queued(oneshot::Receiver<Result<(), WriteError>>),
@@ -56,7 +56,7 @@ enum WriteAttempt {
 }
 
 impl StdinWriter {
-    /// Takes a pipe that does not block.
+    /// Wraps a non-blocking pipe.
     pub(super) fn new(pipe: PipeWriter) -> Self {
         StdinWriter {
             queue: Mutex::new(WriteQueue { pipe: Some(pipe), lines: VecDeque::new(), closing: false }),
@@ -66,13 +66,14 @@ impl StdinWriter {
         }
     }
 
-    /// Writes a line and waits until it is written. Who stops waiting does not tear it: it is written, or never begun.
+    /// Writes a line and waits until it is written. If the future is dropped, the line is still written whole or not at
+    /// all.
     pub(super) async fn write(&self, text: String) -> Result<(), WriteError> {
         let line = json::line(text).into_bytes();
         let mut offer = self.try_write(line, None)?;
         if let WriteAttempt::NoRoom(line) = offer {
             let permits = room_for(&line);
-            // It is never closed.
+            // The semaphore is never closed.
             let room = self.room.clone().acquire_many_owned(permits).await.ok();
             offer = self.try_write(line, room)?;
         }
@@ -83,7 +84,7 @@ impl StdinWriter {
         }
     }
 
-    /// Writes what is in the queue, as room comes in the pipe, until it is stopped.
+    /// Writes queued lines as the pipe has room, until it is aborted.
     pub(super) async fn run(&self) {
         loop {
             self.changed.notified().await;
@@ -93,17 +94,17 @@ impl StdinWriter {
         }
     }
 
-    /// Closes the input once all that waits is written; nothing more is taken.
+    /// Closes the input once the queue is written; new lines are rejected.
     pub(super) fn close(&self) {
         let mut queue = self.queue();
         queue.closing = true;
         queue.close_if_done();
     }
 
-    /// Ends it at once: all that waits has failed.
+    /// Fails all queued lines and closes the pipe.
     pub(super) fn fail(&self) {
         self.queue().fail();
-        // The task lets go of the pipe.
+        // The task must release its copy of the pipe.
         self.changed.notify_one();
     }
 
@@ -146,7 +147,7 @@ impl StdinWriter {
             WriteQueue { pipe: Some(pipe), lines, .. } if !lines.is_empty() => pipe.try_clone()?,
             _ => return Ok(()),
         };
-        // Registered only while something waits: otherwise each line that the server reads would wake us.
+        // Registered only while lines wait: otherwise each line that the server reads would wake the runtime.
         let pipe = pipe::Sender::from_owned_fd_unchecked(OwnedFd::from(pipe))?;
         while self.advance(&pipe)? {
             tokio::select! {
@@ -157,10 +158,10 @@ impl StdinWriter {
         Ok(())
     }
 
-    /// One write of the first line's rest; whether anything is left.
+    /// Writes more of the first line; returns whether anything is left.
     fn advance(&self, pipe: &pipe::Sender) -> io::Result<bool> {
         let mut queue = self.queue();
-        // What was given up before it was begun is not sent at all.
+        // Lines whose senders gave up before writing began are not sent.
         while queue.lines.front().is_some_and(|line| line.written == 0 && line.done.is_closed()) {
             queue.lines.pop_front();
             queue.close_if_done();
@@ -170,7 +171,7 @@ impl StdinWriter {
         if line.written == line.bytes.len()
             && let Some(line) = queue.lines.pop_front()
         {
-            // Its sender may have stopped waiting.
+            // The sender may have stopped waiting.
             let _ = line.done.send(Ok(()));
             queue.close_if_done();
         }
@@ -178,7 +179,7 @@ impl StdinWriter {
     }
 
     fn breaks(&self, mut queue: MutexGuard<'_, WriteQueue>, error: &io::Error) {
-        tracing::debug!(%error, "the server's standard input broke");
+        tracing::debug!(%error, "writing to the server's standard input failed");
         queue.fail();
         drop(queue);
         self.broken.notify_one();
@@ -204,7 +205,7 @@ impl WriteQueue {
     }
 }
 
-/// A pipe that takes nothing now is no error.
+/// Treats a full pipe as zero bytes written, not as an error.
 fn none_if_full(written: io::Result<usize>) -> io::Result<usize> {
     match written {
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
@@ -212,7 +213,7 @@ fn none_if_full(written: io::Result<usize>) -> io::Result<usize> {
     }
 }
 
-/// A line longer than the whole queue takes all of it.
+/// Returns the permits for a line; one longer than the whole queue takes all of it.
 fn room_for(line: &[u8]) -> u32 {
     line.len().min(MOST_WAITING) as u32
 }

@@ -1,4 +1,4 @@
-//! Lines from a server: messages go to the receiver, anything else becomes a warning.
+//! Reads lines from a server: messages go to the receiver, other lines become warnings.
 
 use std::mem;
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use crate::transport::endpoint::Program;
 /// The standard output of a server.
 pub(super) struct StdoutReader {
     pipe: pipe::Receiver,
-    /// What has been read and is not yet a whole line.
+    /// Bytes that are not a complete line yet.
     buffer: Vec<u8>,
     limit: usize,
     secrets: Secrets,
-    /// None once it was told that nothing more comes.
+    /// The receiver; `None` once it was told that the connection is over.
     receiver: Option<Arc<dyn Receive>>,
     warnings: u32,
 }
 
-/// Why no more lines come.
+/// The reason why no more lines come.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum OutputEnd {
     /// The output was closed.
     Closed,
-    /// A line is longer than this limit.
+    /// A line exceeds this limit.
     TooLong(usize),
 }
 
@@ -40,7 +40,7 @@ impl StdoutReader {
         StdoutReader { pipe, buffer: Vec::new(), limit, secrets, receiver: Some(receiver), warnings: 0 }
     }
 
-    /// Reads until no more lines come. It can be stopped at any time and called again: no byte is lost.
+    /// Reads until no more lines come. It can be cancelled at any time and called again without losing a byte.
     pub(super) async fn read(&mut self) -> OutputEnd {
         loop {
             self.buffer.reserve(READ);
@@ -48,7 +48,7 @@ impl StdoutReader {
             let count = match self.pipe.read_buf(&mut self.buffer).await {
                 Ok(count) => count,
                 Err(error) => {
-                    tracing::debug!(%error, "the server's standard output broke");
+                    tracing::debug!(%error, "reading the server's standard output failed");
                     0
                 }
             };
@@ -60,18 +60,18 @@ impl StdoutReader {
                 return OutputEnd::TooLong(self.limit);
             }
             if count == READ {
-                // A server that writes without end must not keep timers and signals waiting.
+                // A server that writes without end must not delay timers and signals.
                 tokio::task::yield_now().await;
             }
         }
     }
 
-    /// Whatever still comes is read and thrown away, so that the server can go on and end.
+    /// Discards further output, which is still read so that the server can go on and end.
     pub(super) fn discard_output(&mut self) {
         self.receiver = None;
     }
 
-    /// Delivers all whole lines; up to `searched` there is no end of a line.
+    /// Delivers all complete lines; there is no line end before `searched`.
     fn split(&mut self, mut searched: usize) -> Result<(), LineTooLong> {
         let mut start = 0;
         while let Some(ahead) = memchr(b'\n', &self.buffer[searched..]) {
@@ -81,7 +81,7 @@ impl StdoutReader {
             }
             searched = end + 1;
             if start == 0 && end >= READ {
-                // A long line keeps the buffer, and the little that came after it moves to a new one.
+                // A long line takes the buffer, and the few bytes after it move to a new one.
                 let mut rest = Vec::with_capacity(READ.max(self.buffer.len() - searched));
                 rest.extend_from_slice(&self.buffer[searched..]);
                 let mut line = mem::replace(&mut self.buffer, rest);
@@ -97,8 +97,8 @@ impl StdoutReader {
         if self.buffer.len() > self.limit { Err(LineTooLong) } else { Ok(()) }
     }
 
-    /// What has no end of a line is a message only if it is whole: a server may have died in the middle of one, and then
-    /// its end says more than half of its answer.
+    /// Delivers a last line without a line end only if it is complete: if the server died while writing it, its exit
+    /// says more than half a message.
     fn deliver_last(&mut self) {
         let last = mem::take(&mut self.buffer);
         let begun = matches!(last.trim_ascii_start().first(), Some(b'{' | b'['));
@@ -112,7 +112,7 @@ impl StdoutReader {
     fn deliver(&mut self, mut line: Vec<u8>) {
         let Some(receiver) = self.receiver.clone() else { return };
         line.truncate(line.trim_ascii_end().len());
-        // Some runtimes begin their output with a byte order mark.
+        // Some runtimes start their output with a byte order mark.
         if line.starts_with(BYTE_ORDER_MARK) {
             line.drain(..BYTE_ORDER_MARK.len());
         }
@@ -121,29 +121,29 @@ impl StdoutReader {
             Some(b'{' | b'[') => {}
             Some(_) => {
                 let line = excerpt::of(&line, SHOWN, &self.secrets);
-                return self.warn(|| tracing::warn!(line, "skipped a line of standard output that is no message"));
+                return self.warn(|| tracing::warn!(line, "skipped a line of standard output that is not a message"));
             }
         }
         let text = String::from_utf8(line).unwrap_or_else(|error| {
             let line = excerpt::of(error.as_bytes(), SHOWN, &self.secrets);
-            self.warn(|| tracing::warn!(line, "replaced what is not UTF-8 in a message"));
+            self.warn(|| tracing::warn!(line, "replaced invalid UTF-8 in a message"));
             String::from_utf8_lossy(error.as_bytes()).into_owned()
         });
         receiver.receive(text.into(), None);
     }
 
-    /// A server that is noisy for days must not fill the log.
+    /// Logs a warning; a server that is noisy for days must not fill the log.
     fn warn(&mut self, warn: impl FnOnce()) {
         self.warnings = self.warnings.saturating_add(1);
         if self.warnings <= MOST_WARNINGS {
             warn();
         } else if self.warnings == MOST_WARNINGS + 1 {
-            tracing::warn!("more such lines of this connection are not shown");
+            tracing::warn!("further such lines of this connection are not logged");
         }
     }
 }
 
-/// A line is too long.
+/// The error for a line that is too long.
 struct LineTooLong;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

@@ -1,4 +1,4 @@
-//! Watches over a server's process: reads what it says, notices its end, and brings it about where that is asked.
+//! Supervises a server's process: reads its output, notices its end, and ends it on request.
 
 use std::future::Future;
 use std::os::unix::process::ExitStatusExt;
@@ -16,23 +16,23 @@ use super::{StdioShared, descendants};
 use crate::failure::{Failure, ProcessExit, RequestError};
 use crate::transport::Receive;
 
-/// The task that watches over a server's process.
+/// The task that supervises a server's process.
 pub(super) struct ProcessSupervisor {
     shared: Arc<StdioShared>,
     child: Child,
     exit: Option<ProcessExit>,
     stdout: StdoutReader,
     output_end: Option<OutputEnd>,
-    /// The task that reads standard error; empty once that has ended.
+    /// The task that reads standard error; empty once it has ended.
     stderr: JoinSet<()>,
     over: watch::Sender<Option<Failure>>,
     receiver: Arc<dyn Receive>,
     grace: Duration,
 }
 
-/// What made the end begin.
+/// The reason why the end began.
 enum EndCause {
-    /// Somebody asked for it.
+    /// Somebody closed the connection.
     Requested,
     /// The process ended, or closed its output.
     Ended,
@@ -67,11 +67,11 @@ impl ProcessSupervisor {
             self.shut_down().await;
             return self.report_end(Failure::Closed);
         }
-        // Whatever is missing comes at once, or not at all; an error means that it did not.
+        // The missing parts come at once or not at all; an error means that they did not.
         let _ = timeout(SETTLE, self.settle()).await;
         match (&self.output_end, self.exit.take()) {
             (Some(OutputEnd::TooLong(limit)), exit) => {
-                let why = format!("a line of more than {limit} bytes; raise max_message_bytes if that is right");
+                let why = format!("a line of more than {limit} bytes; raise max_message_bytes to allow it");
                 link.group.kill_with_descendants();
                 self.report_end(Failure::Protocol(why));
                 self.exit = exit;
@@ -79,32 +79,32 @@ impl ProcessSupervisor {
             }
             (_, Some(exit)) => {
                 link.group.kill_with_descendants();
-                // Whether what still holds the output would answer, nobody can tell from here.
+                // A child may still hold the output; whether it would answer is unknown.
                 let left_children = self.output_end.is_none();
                 self.report_end(Failure::Exited(ProcessExit { stderr: link.stderr.text(), left_children, ..exit }));
             }
             (_, None) => {
                 let what = if let EndCause::InputClosed = cause { "input" } else { "output" };
-                tracing::warn!("the server closed its standard {what} but still runs, so it is ended");
+                tracing::warn!("the server closed its standard {what} but still runs; stopping it");
                 self.report_end(Failure::Closed);
                 self.shut_down().await;
             }
         }
     }
 
-    /// Goes on until the process ends or closes its output. Without standard error it lives on.
+    /// Runs until the process ends or closes its output; it may close standard error.
     async fn watch(&mut self) {
         while self.exit.is_none() && self.output_end.is_none() {
             self.step().await;
         }
     }
 
-    /// Goes on until one more thing has ended: the output, the process, or standard error. One of them must be open.
+    /// Runs until the output, the process or standard error ends, of which one must still be open.
     async fn step(&mut self) {
         tokio::select! {
             end = self.stdout.read(), if self.output_end.is_none() => self.output_end = Some(end),
             status = self.child.wait(), if self.exit.is_none() => {
-                // An error means that somebody else has waited for it: it is gone, and nobody knows how.
+                // An error means that somebody else waited for the process: it is gone, and its status is unknown.
                 let (code, signal) = status.map_or((None, None), |status| (status.code(), status.signal()));
                 self.exit = Some(ProcessExit { code, signal, ..ProcessExit::default() });
                 self.shared.group.leader_ended();
@@ -113,7 +113,7 @@ impl ProcessSupervisor {
         }
     }
 
-    /// Goes on until all has ended, or a line is too long.
+    /// Runs until everything has ended, or a line is too long.
     async fn settle(&mut self) {
         while self.exit.is_none() || self.output_end.is_none() || !self.stderr.is_empty() {
             if let Some(OutputEnd::TooLong(_)) = self.output_end {
@@ -123,7 +123,7 @@ impl ProcessSupervisor {
         }
     }
 
-    /// Ends the process in good manners, then in bad ones.
+    /// Shuts the process down: closes its input, then sends SIGTERM, then SIGKILL.
     async fn shut_down(&mut self) {
         let link = self.shared.clone();
         let mut strays = link.group.descendants();
@@ -139,7 +139,8 @@ impl ProcessSupervisor {
         self.gone_within(SETTLE).await;
     }
 
-    /// Whether the process ends in time, and with it all that holds its output: a launcher may end before its server.
+    /// Waits for the process to end, and for everything that holds its output, because a launcher may end before its
+    /// server.
     async fn gone_within(&mut self, limit: Duration) -> bool {
         let gone = async {
             while self.exit.is_none() || self.output_end.is_none() {
@@ -149,7 +150,7 @@ impl ProcessSupervisor {
         timeout(limit, gone).await.is_ok()
     }
 
-    /// Tells everybody that the connection is over.
+    /// Reports to everybody that the connection is over.
     fn report_end(&mut self, why: Failure) {
         self.over.send_replace(Some(why.clone()));
         self.shared.stdin.fail();
@@ -158,5 +159,5 @@ impl ProcessSupervisor {
     }
 }
 
-/// How long the rest of an end may take when one part of it is seen.
+/// How long the other parts may take once one part has ended.
 const SETTLE: Duration = Duration::from_millis(500);

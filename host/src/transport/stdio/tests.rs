@@ -20,7 +20,7 @@ use super::open;
 use crate::failure::{Failure, ProcessExit, RequestError};
 use crate::rpc::Message;
 
-/// A grace that no server of a test may use up, unless the test is about that.
+/// A grace period that no server in a test uses up, unless the test is about that.
 const PATIENT: Duration = Duration::from_secs(50);
 
 fn program(command: &str, args: &[&str]) -> Program {
@@ -53,7 +53,7 @@ enum Event {
     Closed(RequestError),
 }
 
-/// What the receiver was told.
+/// The events that the receiver got.
 struct Events(mpsc::UnboundedReceiver<Event>);
 
 struct Told(mpsc::UnboundedSender<Event>);
@@ -78,7 +78,7 @@ impl Events {
         }
     }
 
-    /// All messages until the end, and the end, which must come once.
+    /// Returns all messages until the end, and the end, which must come once.
     async fn rest(&mut self) -> (Vec<String>, RequestError) {
         let mut messages = Vec::new();
         let why = loop {
@@ -114,7 +114,7 @@ async fn in_time<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, future).await.expect("it comes in time")
 }
 
-/// Whether the process runs. A zombie does not; whose parent is not ours is not ours to bury.
+/// Reports whether the process runs; a zombie does not, since we cannot reap one that is not our child.
 fn runs(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
@@ -124,7 +124,7 @@ async fn until_ended(pids: &[u32]) {
     until(&format!("the end of {pids:?}"), || pids.iter().all(|pid| !runs(*pid))).await;
 }
 
-/// The numbers in a message such as `[1, 2]`.
+/// Parses the numbers of a message such as `[1, 2]`.
 fn numbers(message: &str) -> Vec<u32> {
     serde_json::from_str(message).unwrap()
 }

@@ -1,12 +1,12 @@
-//! A shell that outlives us by a second, so that no server outlives us, even when we are killed with SIGKILL.
+//! A shell that outlives this process by a second, so that no server does, even after SIGKILL.
 //!
-//! It reads from a pipe that only we hold. Each process that we start enters its group there before it becomes the
-//! program, so that no moment is left in which we could be killed and it be forgotten. When the pipe ends, we have
-//! ended, or are about to: the groups that are still entered, and what descends from them and left them, get SIGTERM, a
-//! second, and SIGKILL. Who left its group is known on Linux alone, and only where its parent still lives.
+//! It reads from a pipe that only we hold. Each process that we start registers its group there before it executes the
+//! program, so there is no moment at which we could be killed and the process forgotten. When the pipe closes, we have
+//! ended or are about to: all registered groups, and their descendants that left them, get SIGTERM, then a second later
+//! SIGKILL. Descendants outside the group are known only on Linux, and only while their parent lives.
 //!
-//! Lines: `+ GROUP NUMBER` enters a group, `- GROUP NUMBER` strikes it out. The number is ours and never used twice,
-//! and strikes out a program that could not start too, whose process id nobody tells us.
+//! Lines: `+ GROUP NUMBER` registers a group, `- GROUP NUMBER` removes it. We choose the number and never reuse it. It
+//! also removes a program that failed to start, whose process id is unknown to us.
 
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter};
@@ -14,13 +14,13 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A place for one group; dropping it strikes the group out.
+/// The registration of one group; dropping it removes the group.
 pub(super) struct WatchdogEntry {
     number: u64,
     pipe: Option<Arc<PipeWriter>>,
 }
 
-/// A place for a group that is about to start. Starts the watchdog where none lives.
+/// Reserves an entry for a group that is about to start, and starts the watchdog if none runs.
 pub(super) fn reserve_entry() -> WatchdogEntry {
     let mut state = watchdog_state();
     state.ensure_running();
@@ -29,25 +29,25 @@ pub(super) fn reserve_entry() -> WatchdogEntry {
 }
 
 impl WatchdogEntry {
-    /// What the child does between fork and exec: it enters itself. It must not allocate, lock or fail.
+    /// Returns the hook that registers the child between fork and exec; it must not allocate, lock or fail.
     pub(super) fn hook(&self) -> impl FnMut() -> io::Result<()> + Send + Sync + 'static {
         let (number, pipe) = (self.number, self.pipe.clone());
         move || {
             if let Some(pipe) = &pipe {
                 let group = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
                 let line = EntryLine::new(b'+', group, number);
-                // A full pipe means a watchdog that hangs; the program starts all the same.
+                // A full pipe means that the watchdog hangs; the program starts anyway.
                 let _ = rustix::io::write(&**pipe, line.bytes());
             }
             Ok(())
         }
     }
 
-    /// The group has started.
+    /// Notes that the group has started.
     pub(super) fn started(&mut self, group: u32) {
         let mut state = watchdog_state();
         state.groups.insert(self.number, group);
-        // Where another watchdog has taken over since, the child entered itself with the dead one.
+        // If a new watchdog has started meanwhile, the child registered with the old one.
         if let Some(process) = &state.process
             && self.pipe.as_ref().is_none_or(|pipe| !Arc::ptr_eq(pipe, &process.pipe))
         {
@@ -66,7 +66,7 @@ impl Drop for WatchdogEntry {
     }
 }
 
-/// All that the process knows of its watchdog.
+/// The state of this process's watchdog.
 struct WatchdogState {
     process: Option<WatchdogProcess>,
     groups: BTreeMap<u64, u32>,
@@ -82,7 +82,7 @@ fn watchdog_state() -> MutexGuard<'static, WatchdogState> {
 }
 
 impl WatchdogState {
-    /// Makes sure that a watchdog lives and knows all groups.
+    /// Makes sure that a watchdog runs and knows all groups.
     fn ensure_running(&mut self) {
         if self.process.as_mut().is_some_and(|process| matches!(process.process.try_wait(), Ok(None))) {
             return;
@@ -113,7 +113,7 @@ struct WatchdogProcess {
 impl WatchdogProcess {
     fn start() -> io::Result<WatchdogProcess> {
         let (reader, writer) = io::pipe()?;
-        // Only our end: a watchdog that hangs must never make us wait.
+        // Only our end is non-blocking: a watchdog that hangs must never make us wait.
         rustix::io::ioctl_fionbio(&writer, true)?;
         let mut command = Command::new("/bin/sh");
         let ours = std::process::id().to_string();
@@ -123,12 +123,12 @@ impl WatchdogProcess {
     }
 
     fn send(&self, line: &EntryLine) {
-        // Lost only where the watchdog hangs or is dead, and the next one is told anew.
+        // Lost only if the watchdog hangs or is dead; the next one gets all groups again.
         let _ = rustix::io::write(&*self.pipe, line.bytes());
     }
 }
 
-/// A line made without an allocation, short enough to be written as one.
+/// A line built without allocation, and short enough to be written at once.
 struct EntryLine {
     text: [u8; 40],
     start: usize,
@@ -165,12 +165,13 @@ impl EntryLine {
     }
 }
 
-/// `sleep` with a fraction is everywhere but in POSIX, hence the second try.
+/// The watchdog's script. Not every `sleep` takes a fraction, as POSIX does not ask for it, hence the second attempt.
 ///
-/// Nobody may end before it is known who descends from whom: the children of a process that has ended are nobody's. So all
-/// are stopped, but only once we are gone, and not just our end of the pipe: a group that is stopped when it loses its last
-/// parent outside gets SIGHUP from the system. Should we be another program by now, ten seconds are enough. A process is
-/// `ID:PARENT:GROUP:START` (proc(5)); one of the same id that started at another time is another one.
+/// No process may end before the family tree is known, because the children of a process that has ended lose their
+/// parent. So all are stopped, but only after this process is gone and not just its end of the pipe: a stopped group
+/// that loses its last parent outside gets SIGHUP from the system. In case this process has become another program, ten
+/// seconds are enough. A process is `ID:PARENT:GROUP:START` (proc(5)); the same id with another start time is another
+/// process.
 pub(super) const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 entries=

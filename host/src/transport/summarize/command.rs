@@ -1,4 +1,4 @@
-//! Summaries by a program: the text on its standard input, the summary from its standard output.
+//! Summaries by a program, which reads the text from standard input and writes the summary to standard output.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,23 +16,24 @@ use tokio::process::Child;
 use super::{SummarizeError, SummaryTask};
 use crate::config::secrets::Secrets;
 
-/// A program that makes summaries. Its `Debug` shows no argument and no value of a variable: they may be secrets.
+/// A program that makes summaries. Its `Debug` shows no arguments and no values of variables, which may be secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SummaryCommand {
-    /// The program, by path or by name; no shell reads it.
+    /// The program, by path or by name; it does not run in a shell.
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// The whole environment that it gets, but for `TOOLGATE_SERVER` and `TOOLGATE_TOOL`, which are ours to set.
+    /// The complete environment of the process, apart from `TOOLGATE_SERVER` and `TOOLGATE_TOOL`, which are set for
+    /// each run.
     pub env: BTreeMap<String, String>,
-    /// Where it runs; `None` is where we run.
+    /// The working directory; `None` means ours.
     pub working_dir: Option<PathBuf>,
-    /// What must not be seen of what it writes to its standard error.
+    /// Secrets to hide in its standard error.
     pub secrets: Secrets,
 }
 
 impl SummaryCommand {
-    /// Runs the program. Nothing of its process group outlives the future.
+    /// Runs the program; nothing in its process group outlives the future.
     pub(super) async fn run(&self, task: SummaryTask<'_>) -> Result<String, SummarizeError> {
         let mut family = self.start(task)?;
         let (stdin, stdout, stderr) =
@@ -41,7 +42,7 @@ impl SummaryCommand {
         let status = {
             let feed = async {
                 if let Some(mut stdin) = stdin {
-                    // A program need not read all; what it makes of that, its exit code says.
+                    // A program need not read everything; its exit code says whether it succeeded.
                     let _ = stdin.write_all(task.text.as_bytes()).await;
                 }
                 Ok(())
@@ -57,14 +58,14 @@ impl SummaryCommand {
                 });
                 tokio::try_join!(feed, listen, keep_tail).map(drop)
             });
-            // The limit of the whole summary bounds both waits.
+            // The time limit of the summary bounds both waits.
             tokio::select! {
                 said = &mut talk => {
                     said.map_err(|broken| self.read_error(broken))?;
                     family.wait().await
                 }
                 status = family.wait() => {
-                    // What it started may hold its pipes for ever; what it said itself is in them already.
+                    // Its children may hold the pipes for ever; its own output is already in them.
                     if let Ok(said) = tokio::time::timeout(SETTLE, talk).await {
                         said.map_err(|broken| self.read_error(broken))?;
                     }
@@ -85,7 +86,7 @@ impl SummaryCommand {
         command.args(&self.args).env_clear().envs(&self.env);
         command.env("TOOLGATE_SERVER", task.server).env("TOOLGATE_TOOL", task.tool);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // The process itself may leave its group, so it is killed by its own number too.
+        // The process may leave its group, so it is also killed by its own id.
         command.process_group(0).kill_on_drop(true);
         if let Some(folder) = &self.working_dir {
             command.current_dir(folder);
@@ -115,10 +116,10 @@ impl fmt::Debug for SummaryCommand {
     }
 }
 
-/// A process and all that it started, unless that left its group; it dies whole with this value.
+/// A process and its descendants in the same group, killed when this is dropped.
 struct CommandGroup {
     child: Child,
-    /// None once all of it is gone: from then on the number may be another's.
+    /// `None` once the group is gone, because its number may then be reused.
     group: Option<Pid>,
 }
 
@@ -136,7 +137,7 @@ impl Drop for CommandGroup {
     fn drop(&mut self) {
         if let Some(group) = self.group
             && let Err(error) = kill_process_group(group, Signal::KILL)
-            // No such group: all of it ended by itself.
+            // No such group: all members have ended.
             && error != Errno::SRCH
         {
             tracing::debug!(group = group.as_raw_nonzero(), %error, "a signal could not be sent");
@@ -149,7 +150,7 @@ enum ReadError {
     Pipe(std::io::Error),
 }
 
-/// Reads until the end, or until what is read is refused.
+/// Reads until the end, or until `take` rejects what was read.
 async fn read(
     pipe: Option<impl AsyncRead + Unpin>,
     mut take: impl FnMut(&[u8]) -> Result<(), ReadError>,
@@ -164,11 +165,11 @@ async fn read(
     }
 }
 
-/// The end of what was written to standard error.
+/// The end of standard error.
 #[derive(Default)]
 struct Tail {
     bytes: Vec<u8>,
-    /// Something before these bytes is lost.
+    /// Whether something before these bytes is lost.
     cut: bool,
 }
 
@@ -180,12 +181,12 @@ impl Tail {
         self.cut |= older > 0;
     }
 
-    /// The last line that says something, short and harmless to show.
+    /// Returns the last line that is not blank, shortened and safe to print.
     fn last_line(&self, secrets: &Secrets) -> String {
         let text = String::from_utf8_lossy(&self.bytes);
-        // Before anything is cut: nobody would recognise half of a secret.
+        // Redact before cutting: half of a secret cannot be recognised.
         let text = secrets.redact(&text);
-        // A line that lost its beginning may begin with half of a secret.
+        // A line without its beginning may start with half of a secret.
         let whole = if self.cut { text.split_once('\n').map_or("", |(_, rest)| rest) } else { &text };
         let last = whole.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         let mut shown: String = last.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -204,13 +205,13 @@ fn in_words(status: ExitStatus) -> String {
     }
 }
 
-/// The longest summary.
+/// The maximum length of a summary.
 const MOST: usize = 256 * 1024;
-/// How long the pipes of a program that has ended are still read.
+/// How long to keep reading the pipes of a program that has ended.
 const SETTLE: Duration = Duration::from_millis(500);
 const TAIL: usize = 4096;
 const SHOWN: usize = 300;
 
-// The tests look for processes in /proc.
+// The tests find processes in /proc.
 #[cfg(all(test, target_os = "linux"))]
 mod tests;

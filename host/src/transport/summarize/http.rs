@@ -14,14 +14,14 @@ use tokio::sync::OnceCell;
 use super::{SummarizeError, SummaryTask};
 use crate::transport::web;
 
-/// A model and where it is.
+/// A model and its API.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SummaryModel {
-    /// The address of the API, such as `http://localhost:11434/v1`, or of its `/chat/completions` itself.
+    /// The URL of the API, such as `http://localhost:11434/v1`, or of its `/chat/completions`.
     pub url: String,
     /// The name of the model.
     pub model: String,
-    /// The key that the endpoint wants as a bearer token.
+    /// The key that the endpoint expects as a bearer token.
     pub api_key: Option<String>,
 }
 
@@ -30,14 +30,14 @@ pub struct SummaryEndpoint {
     url: Url,
     model: String,
     authorization: Option<HeaderValue>,
-    /// Made when first needed: the authorities of the system are some hundred certificates.
+    /// Created when first needed, because loading the system's certificate authorities takes time.
     client: OnceCell<Client>,
 }
 
 impl SummaryEndpoint {
-    /// Checks what can be checked without the endpoint; nothing is sent.
+    /// Checks the configuration without sending anything.
     pub fn new(model: SummaryModel) -> Result<Self, SummarizeError> {
-        // Neither the url nor the key is repeated: both may be secrets.
+        // Errors repeat neither the URL nor the key, which may be secrets.
         let wrong = |why: &str| SummarizeError::Settings(why.to_owned());
         let mut url = Url::parse(&model.url).map_err(|error| wrong(&format!("the url is not an address: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -45,7 +45,7 @@ impl SummaryEndpoint {
         }
         let has_login = !url.username().is_empty() || url.password().is_some();
         if has_login && model.api_key.is_some() {
-            return Err(wrong("there are a login in the url and an api_key; give one of them"));
+            return Err(wrong("the url has a login, and there is an api_key; give only one"));
         }
         let path = url.path().trim_end_matches('/');
         if !path.ends_with(COMPLETIONS) {
@@ -63,7 +63,7 @@ impl SummaryEndpoint {
         Ok(SummaryEndpoint { url, model: model.model, authorization, client: OnceCell::new() })
     }
 
-    /// Asks for a completion.
+    /// Requests a completion.
     pub(super) async fn ask(&self, task: SummaryTask<'_>) -> Result<String, SummarizeError> {
         let body = json!({
             "model": self.model,
@@ -83,7 +83,7 @@ impl SummaryEndpoint {
             return self.completion(&self.read(response).await?);
         }
         let reason = match status.as_u16() {
-            // The text must not go elsewhere than where the user said.
+            // The text must not go anywhere the user did not name.
             300..400 => "it redirects, which is not followed; give the address that it redirects to".to_owned(),
             code => self.reason(response, task).await.unwrap_or_else(|| hint(code).to_owned()),
         };
@@ -91,12 +91,12 @@ impl SummaryEndpoint {
     }
 
     async fn connect(&self) -> Result<Client, SummarizeError> {
-        // Another provider that the embedding program chose is as good.
+        // If the embedding program has installed another provider, that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = Client::builder().redirect(Policy::none()).retry(web::no_retries()).user_agent(USER_AGENT);
-        // This machine itself is never reached through a proxy.
+        // A proxy is never used to reach this machine.
         let builder = if self.is_local() { builder.no_proxy() } else { builder };
-        // Authorities that nobody will ask are not read.
+        // Without TLS, the certificate authorities need not be loaded.
         let builder = if self.url.scheme() == "http" { builder.tls_certs_only([]) } else { builder };
         let built = tokio::task::spawn_blocking(move || builder.build()).await;
         built
@@ -110,7 +110,7 @@ impl SummaryEndpoint {
         host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
     }
 
-    /// Reads the whole answer.
+    /// Reads the whole response.
     async fn read(&self, mut response: Response) -> Result<Vec<u8>, SummarizeError> {
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(&error))? {
@@ -122,7 +122,7 @@ impl SummaryEndpoint {
         Ok(body)
     }
 
-    /// What kind of error this is. Sentences of the endpoint may repeat the key or the text, so one plain word must do.
+    /// Returns the kind of error as one plain word, because sentences of the endpoint may repeat the key or the text.
     async fn reason(&self, response: Response, task: SummaryTask<'_>) -> Option<String> {
         let body = tokio::time::timeout(REASON_LIMIT, self.read(response)).await.ok()?.ok()?;
         let word = kind(&body)?;
@@ -140,7 +140,7 @@ impl SummaryEndpoint {
         }
         let completion: Completion = serde_json::from_slice(body).map_err(|_| wrong(NO_CONTENT))?;
         let choice = completion.choices.into_iter().next().ok_or_else(|| wrong(NO_CONTENT))?;
-        // A model that has nothing to say may say null.
+        // A model with nothing to say may return null.
         Ok(choice.message.content.unwrap_or_default())
     }
 
@@ -148,7 +148,7 @@ impl SummaryEndpoint {
         SummarizeError::Connect { url: self.shown(), why: root_cause(error) }
     }
 
-    /// The address without login, query and fragment, which may be secrets.
+    /// Returns the URL without login, query and fragment, which may be secrets.
     fn shown(&self) -> String {
         format!("{}{}", self.url.origin().ascii_serialization(), self.url.path())
     }
@@ -181,7 +181,7 @@ struct Message {
     content: Option<String>,
 }
 
-/// The kind of an error, where it is one plain word such as `model_not_found`.
+/// Returns the kind of an error if it is one plain word such as `model_not_found`.
 fn kind(body: &[u8]) -> Option<String> {
     let body: serde_json::Value = serde_json::from_slice(body).ok()?;
     let words = ["code", "type"].map(|key| body["error"][key].as_str());
@@ -198,7 +198,7 @@ fn hint(status: u16) -> &'static str {
     }
 }
 
-/// The last of the causes: the others say only that something failed, and where.
+/// Returns the innermost cause; the outer ones only say that something failed.
 fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
@@ -217,9 +217,9 @@ const INSTRUCTION: &str = "You are given the output of a tool that an AI agent c
 const COMPLETIONS: &str = "/chat/completions";
 const NO_CONTENT: &str = "it has no text in choices[0].message.content";
 const USER_AGENT: &str = concat!("toolgate/", env!("CARGO_PKG_VERSION"));
-/// How long the body of an error may take.
+/// How long reading the body of an error may take.
 const REASON_LIMIT: Duration = Duration::from_secs(1);
-/// The longest answer.
+/// The maximum length of a response.
 const MOST: usize = 1 << 20;
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
-//! Addresses: how they are read, shown and compared.
+//! Parsing, displaying and comparing URLs.
 
 use http::header::{self, HeaderValue};
 use reqwest::{Client, Url};
 
 use crate::failure::{Failure, RequestError};
 
-/// Reads the address of a site.
+/// Parses the URL of a site.
 pub(in crate::transport) fn parse(text: &str) -> Result<Url, RequestError> {
-    // The text itself may hold a login, so the message does not repeat it.
+    // The text may contain a login, so the error does not repeat it.
     let bad = |why: String| RequestError::unsent(Failure::Connect(why));
     let url = Url::parse(text).map_err(|error| bad(format!("the url is not an address: {error}")))?;
     let scheme = url.scheme().to_owned();
-    as_http(url).ok_or_else(|| bad(format!("the url begins with {scheme}:// and not with http, https, ws or wss")))
+    as_http(url).ok_or_else(|| bad(format!("the url has the scheme {scheme}, not http, https, ws or wss")))
 }
 
-/// The same address with the scheme that HTTP has for it.
+/// Replaces the scheme of a WebSocket URL by that of HTTP; `None` for other schemes.
 pub(in crate::transport) fn as_http(mut url: Url) -> Option<Url> {
     let scheme = match url.scheme() {
         "http" | "ws" => "http",
@@ -25,30 +25,30 @@ pub(in crate::transport) fn as_http(mut url: Url) -> Option<Url> {
     url.host().is_some().then_some(url)
 }
 
-/// An address as messages may show it: without login, query and fragment, which may be secrets.
+/// Returns a URL for messages, without login, query and fragment, which may be secrets.
 pub(in crate::transport) fn display_url(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 
-/// The same of a WebSocket, whose address has a scheme of its own.
+/// Returns a WebSocket URL for messages, without login, query and fragment.
 pub(super) fn display_socket_url(url: &Url) -> String {
     format!("ws{}", display_url(url).trim_start_matches("http"))
 }
 
-/// Whether scheme, host and port are the same.
+/// Reports whether scheme, host and port are the same.
 pub(in crate::transport) fn same_origin(one: &Url, other: &Url) -> bool {
     one.scheme() == other.scheme()
         && one.host() == other.host()
         && one.port_or_known_default() == other.port_or_known_default()
 }
 
-/// The same address without a login: one that a server names is none of ours.
+/// Removes the login from a URL: one that a server names is not ours.
 pub(super) fn without_login(mut url: Url) -> Option<Url> {
     url.set_username("").and_then(|()| url.set_password(None)).ok()?;
     Some(url)
 }
 
-/// Takes the login out of the address and makes a header of it.
+/// Moves the login of a URL into a header.
 pub(super) fn split_login(client: &Client, url: Url) -> Result<(Url, Option<HeaderValue>), RequestError> {
     if url.username().is_empty() && url.password().is_none() {
         return Ok((url, None));
@@ -80,10 +80,7 @@ mod tests {
         assert_eq!(parse("ws://a.example/x").unwrap().as_str(), "http://a.example/x");
         assert_eq!(parse("wss://a.example/x").unwrap().as_str(), "https://a.example/x");
         let failed = parse("ftp://me:word@a.example/x").unwrap_err();
-        assert_eq!(
-            failed.to_string(),
-            "cannot connect: the url begins with ftp:// and not with http, https, ws or wss"
-        );
+        assert_eq!(failed.to_string(), "cannot connect: the url has the scheme ftp, not http, https, ws or wss");
         assert!(!parse("http://me:word@:80/").unwrap_err().to_string().contains("word"));
     }
 

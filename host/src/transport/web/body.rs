@@ -1,4 +1,4 @@
-//! Bodies of answers: read whole up to a limit, or let run dry so that the connection can be used again.
+//! Response bodies: read whole up to a limit, or drained so that the connection can be reused.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use reqwest::Response;
 
 use crate::failure::{Failure, RequestError};
 
-/// What a body is, by its content type.
+/// The kind of a body, by its content type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::transport) enum BodyKind {
     /// JSON.
     Json,
     /// Server-Sent Events.
     Events,
-    /// No type is given.
+    /// No content type.
     Unspecified,
-    /// Something else.
+    /// Another content type.
     Other(String),
 }
 
-/// Says what the body of this answer is.
+/// Returns the kind of a response's body.
 pub(in crate::transport) fn body_kind(response: &Response) -> BodyKind {
     let Some(value) = response.headers().get(header::CONTENT_TYPE) else { return BodyKind::Unspecified };
     let value = value.as_bytes();
@@ -38,14 +38,14 @@ pub(in crate::transport) fn body_kind(response: &Response) -> BodyKind {
     }
 }
 
-/// How a body is encoded; none where it is as it is, which is all that we ask for.
+/// Returns the content encoding of a body; `None` if it is not encoded, which is all that we ask for.
 pub(in crate::transport) fn encoding(response: &Response) -> Option<String> {
     let value = response.headers().get(header::CONTENT_ENCODING)?.as_bytes().trim_ascii();
     let plain = value.is_empty() || value.eq_ignore_ascii_case(b"identity");
     (!plain).then(|| excerpt(&String::from_utf8_lossy(value)))
 }
 
-/// Fails where a body is encoded: nobody here could read it.
+/// Returns an error if the body is encoded, because nothing here could decode it.
 pub(in crate::transport) fn check_encoding(response: &Response) -> Result<(), RequestError> {
     match encoding(response) {
         None => Ok(()),
@@ -76,14 +76,14 @@ pub(in crate::transport) async fn text(mut response: Response, max: usize) -> Re
 pub(in crate::transport) async fn beginning(response: &mut Response, max: usize) -> String {
     let mut body = Vec::new();
     while body.len() < max {
-        // What came before the connection broke is still worth showing.
+        // Text that came before the connection broke is still worth showing.
         let Ok(Some(chunk)) = response.chunk().await else { break };
         body.extend_from_slice(&chunk[..chunk.len().min(max - body.len())]);
     }
     as_text(body)
 }
 
-/// The next piece of a body; none is its end.
+/// Returns the next chunk of a body; `None` at its end.
 pub(in crate::transport) async fn next(response: &mut Response) -> Result<Option<bytes::Bytes>, RequestError> {
     let next = response.chunk().await;
     next.map_err(|error| {
@@ -91,7 +91,7 @@ pub(in crate::transport) async fn next(response: &mut Response) -> Result<Option
     })
 }
 
-/// Reads what little may be left of a body nobody needs, since a connection with unread bytes cannot be used again.
+/// Reads the small rest of an unneeded body, because a connection with unread bytes cannot be reused.
 pub(in crate::transport) async fn drain(mut response: Response) {
     let all = async {
         let mut left = DRAINED;
@@ -102,16 +102,16 @@ pub(in crate::transport) async fn drain(mut response: Response) {
             }
         }
     };
-    // A server that does not end its answer loses the connection, and that is all.
+    // If the server does not end its response, the connection is closed.
     let _ = tokio::time::timeout(DRAIN_LIMIT, all).await;
 }
 
-/// A message is larger than the configuration allows.
+/// Builds the error for a message that exceeds the configured limit.
 pub(in crate::transport) fn too_large(what: &str, max: usize) -> RequestError {
     RequestError::sent(Failure::Protocol(format!("{what} of more than {max} bytes; raise max_message_bytes")))
 }
 
-/// The first characters of a text, on one line and harmless to show.
+/// Returns the first characters of a text as one line that is safe to print.
 pub(in crate::transport) fn excerpt(text: &str) -> String {
     let line: String = text.trim().chars().take(EXCERPT).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if line.is_empty() { "an empty body".to_owned() } else { line }
@@ -126,9 +126,9 @@ fn as_text(body: Vec<u8>) -> String {
     text
 }
 
-/// How long and how far a body that nobody needs is read.
+/// How long an unneeded body is read.
 pub(in crate::transport) const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 const DRAINED: usize = 64 * 1024;
-/// Room is made at once for announced sizes up to this; beyond it, as bytes come.
+/// Announced sizes up to this are allocated at once; beyond it, the buffer grows as bytes come.
 const TRUSTED: usize = 1 << 20;
 const EXCERPT: usize = 200;

@@ -1,32 +1,32 @@
-//! Small tasks that outlive the call that began them, but not the connection.
+//! Tasks that outlive the call that started them, but not the connection.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// The tasks of one connection; they are aborted when it is dropped.
+/// The tasks of one connection, aborted when it is dropped.
 #[derive(Default)]
 pub(in crate::transport) struct ConnectionTasks(Mutex<JoinSet<()>>);
 
 impl ConnectionTasks {
-    /// Lets something short end by itself, or with the connection.
+    /// Polls a short task once, and spawns it if it is not done.
     pub(in crate::transport) fn finish_or_spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut task = Box::pin(task);
-        // Mostly all has come already; then there is nothing to start.
+        // Mostly everything has arrived already, and nothing needs to be spawned.
         if task.as_mut().now_or_never().is_none() {
             self.spawn(task);
         }
     }
 
-    /// Begins a task that ends with the connection.
+    /// Spawns a task that ends with the connection.
     pub(in crate::transport) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         let mut tasks = self.lock();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(task)
     }
 
-    /// Ends them all, and waits until they have ended.
+    /// Aborts all tasks, and waits until they have ended.
     pub(in crate::transport) async fn shutdown(&self) {
         let mut tasks = std::mem::take(&mut *self.lock());
         tasks.shutdown().await;

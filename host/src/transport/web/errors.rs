@@ -1,4 +1,4 @@
-//! What went wrong with a request, in words that help and hold no secret.
+//! Errors of requests as helpful texts without secrets.
 
 mod tls;
 
@@ -13,7 +13,7 @@ use reqwest::Response;
 use super::{CredentialEdition, WebClient, address, body};
 use crate::failure::{Failure, HttpError, RequestError};
 
-/// Why a request got no answer. `address` is where it went, in words.
+/// Describes why a request got no response; `address` is its target as text.
 pub(super) fn send_error(error: &reqwest::Error, address: &str, connect_timeout: Duration) -> RequestError {
     let tls = tls::cause(error);
     if had_connection(error) {
@@ -26,31 +26,32 @@ pub(super) fn send_error(error: &reqwest::Error, address: &str, connect_timeout:
     RequestError::unsent(Failure::Connect(format!("{why} ({address})")))
 }
 
-/// Whether the connection ended before an answer came.
+/// Reports whether the connection ended before a response came.
 pub(super) fn is_lost(error: &reqwest::Error) -> bool {
     had_connection(error) && unreadable(error, "").is_none()
 }
 
-/// Whether there was a connection that the request could go on.
+/// Reports whether there was a connection for the request.
 fn had_connection(error: &reqwest::Error) -> bool {
-    // In TLS 1.3 a server refuses our certificate, or its absence, only after we began to speak; it read nothing then.
+    // With TLS 1.3, a server rejects a client certificate, or its absence, only after we began to send; it has read
+    // nothing.
     let refused = tls::cause(error).is_some_and(tls::refuses_us);
     !error.is_connect() && !refused && !error.is_builder()
 }
 
-/// Whether the server says that it has not looked at the request (RFC 9113 §8.7), or nothing of it was written.
+/// Reports whether the server says that it did not process the request (RFC 9113 §8.7), or nothing of it was written.
 fn is_unread(error: &reqwest::Error) -> bool {
     let mut causes = std::iter::successors(Some(error as &(dyn Error + 'static)), |&error| error.source());
     causes.any(|error| {
         let refused = error.downcast_ref::<h2::Error>().is_some_and(|error| {
-            // A farewell is the error of those requests alone that came too late for it.
+            // GOAWAY is the error only of requests that came too late.
             error.is_remote() && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM))
         });
         refused || error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled)
     })
 }
 
-/// Why there is no answer, or no more of it: the connection ended, or what came is no HTTP.
+/// Converts an error while reading: the connection ended, or the response is not HTTP.
 pub(super) fn read_error(error: &(dyn Error + 'static), address: &str) -> Failure {
     match unreadable(error, address) {
         Some(how) => Failure::Protocol(format!("{how} ({address})")),
@@ -58,7 +59,7 @@ pub(super) fn read_error(error: &(dyn Error + 'static), address: &str) -> Failur
     }
 }
 
-/// What is wrong with an answer that is no HTTP, in words.
+/// Describes what is wrong with a response that is not HTTP.
 fn unreadable(error: &(dyn Error + 'static), address: &str) -> Option<String> {
     if tls::cause(error).is_some() {
         return None;
@@ -66,11 +67,11 @@ fn unreadable(error: &(dyn Error + 'static), address: &str) -> Option<String> {
     let causes = std::iter::successors(Some(error), |&error| error.source());
     let found = causes.filter_map(|error| error.downcast_ref::<hyper::Error>()).last()?;
     if found.is_parse_too_large() {
-        return Some("its answer has more headers, or larger ones, than can be read".to_owned());
+        return Some("its answer has too many headers, or too large ones".to_owned());
     }
     let kind = found.source().and_then(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
     let malformed = matches!(kind, Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData));
-    // It spoke before it was asked: hyper has no question for that, so all others are left out.
+    // The server sent data before the request. hyper has no method to ask for that, so this excludes all other cases.
     let ended = found.is_incomplete_message() || found.is_closed() || found.is_canceled() || found.is_timeout();
     let ours = found.is_user() || found.is_shutdown() || found.is_body_write_aborted();
     let unasked = !found.is_parse() && !ended && !ours && found.source().is_none();
@@ -78,17 +79,17 @@ fn unreadable(error: &(dyn Error + 'static), address: &str) -> Option<String> {
         return None;
     }
     let words = lower_first(&root_cause(found));
-    // What does not even begin as HTTP is something else.
+    // Data that does not even start like HTTP comes from another service.
     let else_there = match unasked || words.contains("version") {
-        true if address.starts_with("http://") => "; is it another service, or one that wants https?",
-        true if address.starts_with("ws://") => "; is it another service, or one that wants wss?",
+        true if address.starts_with("http://") => "; is it another service, or does it expect https?",
+        true if address.starts_with("ws://") => "; is it another service, or does it expect wss?",
         true => "; is it another service?",
         false => "",
     };
-    Some(format!("its answer is no readable HTTP: {words}{else_there}"))
+    Some(format!("its answer is not valid HTTP: {words}{else_there}"))
 }
 
-/// The last of the causes: the others say only that something failed.
+/// Returns the innermost cause; the outer ones only say that something failed.
 pub(in crate::transport) fn root_cause(error: &(dyn Error + 'static)) -> String {
     if let Some(tls) = tls::cause(error) {
         return tls::in_words(tls);
@@ -103,7 +104,7 @@ pub(in crate::transport) fn root_cause(error: &(dyn Error + 'static)) -> String 
     }
 }
 
-/// An error of the system, without its number.
+/// Returns the text of a system error, without its number.
 pub(super) fn in_words(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
@@ -113,7 +114,7 @@ pub(super) fn in_words(error: &io::Error) -> String {
 }
 
 impl WebClient {
-    /// An answer that is no success, as an error. `session` says whether the request carried a session id.
+    /// Converts an error response; `session` says whether the request had a session id.
     pub(in crate::transport) fn http_error(&self, response: &Response, session: bool, body: String) -> HttpError {
         let text = |name| response.headers().get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
         let mut body = match body::encoding(response) {
@@ -121,17 +122,17 @@ impl WebClient {
             None => self.redact(body),
         };
         body.truncate(body.floor_char_boundary(SHOWN));
-        // To a request that is not encrypted, a proxy may answer in place of the server.
+        // For an unencrypted request, a proxy may answer instead of the server.
         if let Some(proxy) =
             self.foreign_clients.proxies().proxy_for(response.url()).filter(|_| response.url().scheme() == "http")
         {
             body = match response.status() {
-                StatusCode::PROXY_AUTHENTICATION_REQUIRED => format!("the proxy {proxy} wants a login"),
+                StatusCode::PROXY_AUTHENTICATION_REQUIRED => format!("the proxy {proxy} requires a login"),
                 _ if body.is_empty() => format!("through the proxy {proxy}"),
                 _ => format!("{body} (through the proxy {proxy})"),
             };
         }
-        // What another origin wants, to which we were sent, is not what our server wants.
+        // A challenge of another origin, reached by a redirect, is not the server's.
         let ours = address::same_origin(response.url(), self.address());
         HttpError {
             status: response.status().as_u16(),
@@ -143,18 +144,18 @@ impl WebClient {
         }
     }
 
-    /// Reads the beginning of a failed answer's body and makes an error of both.
+    /// Reads the beginning of an error response's body, and converts both to an error.
     pub(in crate::transport) async fn failed_answer(&self, mut response: Response, session: bool) -> HttpError {
         let body = body::beginning(&mut response, BODY).await;
         self.http_error(&response, session, body)
     }
 
-    /// Reads the beginning of a body that is to be shown.
+    /// Reads the beginning of a body to show, without secrets.
     pub(in crate::transport) async fn beginning(&self, response: &mut Response) -> String {
         self.redact(body::beginning(response, BODY).await)
     }
 
-    /// What the site wrote, without secrets. Half a secret is not found, so this comes before anything is cut.
+    /// Hides secrets in text from the site; called before cutting, because half a secret cannot be recognised.
     pub(in crate::transport) fn redact(&self, text: String) -> String {
         let text = match self.site.secrets.redact(&text) {
             Cow::Owned(clean) => clean,
@@ -167,25 +168,25 @@ impl WebClient {
     }
 }
 
-/// Servers may challenge in several headers, which mean the same as one with commas.
+/// Joins all challenges of a response, because several headers mean the same as one with commas.
 fn challenge(response: &Response) -> Option<String> {
     let values = response.headers().get_all(header::WWW_AUTHENTICATE).iter();
     let values: Vec<_> = values.filter_map(|value| value.to_str().ok()).collect();
     (!values.is_empty()).then(|| values.join(", "))
 }
 
-/// Seconds, or a date (RFC 9110 §10.2.3). A date that has passed is no wait.
+/// Parses `Retry-After`: seconds, or a date (RFC 9110 §10.2.3). A date in the past means no wait.
 fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number that is too large to be read means for ever.
+        // A number that is too large means for ever.
         return Some(value.parse().map_or(Duration::MAX, Duration::from_secs));
     }
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(http_date(value)?);
     Some(at.duration_since(now).unwrap_or_default())
 }
 
-/// The seconds since 1970 of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Converts a date such as `Sun, 06 Nov 1994 08:49:37 GMT` to seconds since 1970.
 fn http_date(text: &str) -> Option<u64> {
     let mut words = text.strip_suffix(" GMT")?.split_once(", ")?.1.split(' ');
     let mut number = |most: u64| words.next()?.parse().ok().filter(|number| *number <= most);
@@ -196,7 +197,7 @@ fn http_date(text: &str) -> Option<u64> {
     let mut clock = words.next()?.split(':');
     let mut part = |most: u64| clock.next()?.parse().ok().filter(|part| *part <= most);
     let (hour, minute, second): (u64, u64, u64) = (part(23)?, part(59)?, part(60)?);
-    // Years begin in March, so that the day that comes and goes is their last.
+    // Years begin in March here, so that the leap day is their last.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day;
     Some((days.checked_sub(EPOCH_DAY)?) * 86_400 + hour * 3600 + minute * 60 + second)
@@ -207,10 +208,10 @@ fn lower_first(words: &str) -> String {
     chars.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(chars).collect()
 }
 
-/// How much of a body that is to be shown is read: more than is kept, so that a secret at the cut is there whole.
+/// How much of a body to show is read: more than is kept, so that a secret at the cut is complete.
 pub(in crate::transport) const BODY: usize = SHOWN + 16 * 1024;
 
-/// How much of the body of a failed answer is kept.
+/// How much of an error response's body is kept.
 const SHOWN: usize = 2048;
 
 /// 1970-01-01, in days as `http_date` counts them.

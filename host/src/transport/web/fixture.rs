@@ -1,4 +1,4 @@
-//! Loopback servers that say exactly what a test wants, and a receiver that remembers.
+//! Loopback servers with scripted responses, and a receiver that records.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -14,14 +14,14 @@ use crate::rpc::Message;
 use crate::transport::endpoint::{RemoteSite, Tls};
 use crate::transport::{Outgoing, Receive, RequestId};
 
-/// A server that answers request after request with what it was given.
+/// A server that answers one request after the other with its scripted replies.
 pub(in crate::transport) struct FixtureServer {
     pub(in crate::transport) port: u16,
     seen: mpsc::UnboundedReceiver<FixtureRequest>,
     _task: JoinSet<()>,
 }
 
-/// What the server says, byte for byte, and what it does then.
+/// The bytes that the server sends, and what it does then.
 pub(in crate::transport) struct FixtureReply {
     pub(in crate::transport) text: String,
     pub(in crate::transport) then: AfterReply,
@@ -35,7 +35,7 @@ pub(in crate::transport) enum AfterReply {
     HangUp,
 }
 
-/// A request, as it came.
+/// A request as it came.
 #[derive(Debug)]
 pub(in crate::transport) struct FixtureRequest {
     pub(in crate::transport) head: String,
@@ -70,12 +70,12 @@ impl FixtureServer {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
-    /// The next request that came.
+    /// Returns the next request.
     pub(in crate::transport) async fn request(&mut self) -> FixtureRequest {
         soon(self.seen.recv()).await.expect("a request")
     }
 
-    /// No request has come that the test did not look at.
+    /// Reports whether there is no request that the test has not read.
     pub(in crate::transport) fn is_quiet(&mut self) -> bool {
         self.seen.try_recv().is_err()
     }
@@ -97,7 +97,7 @@ async fn answer(
     }
 }
 
-/// Reads one request; none at the end of the connection.
+/// Reads one request; `None` at the end of the connection.
 pub(in crate::transport) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<(String, String)> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -125,25 +125,25 @@ impl FixtureRequest {
     }
 }
 
-/// A reply with a length, after which the connection goes on. `head` is the status and header lines.
+/// Builds a reply with a length that keeps the connection open; `head` is the status and header lines.
 pub(in crate::transport) fn reply(head: &str, body: &str) -> FixtureReply {
     let head = head.trim().lines().map(str::trim).collect::<Vec<_>>().join("\r\n");
     let text = format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     FixtureReply { text, then: AfterReply::Next }
 }
 
-/// A JSON answer.
+/// Builds a JSON reply.
 pub(in crate::transport) fn json(body: &str) -> FixtureReply {
     reply("200 OK\nContent-Type: application/json", body)
 }
 
-/// A stream of events that ends by a hang-up.
+/// Builds a stream of events that ends by closing the connection.
 pub(in crate::transport) fn events(body: &str) -> FixtureReply {
     let text = format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n{body}");
     FixtureReply { text, then: AfterReply::HangUp }
 }
 
-/// A stream of events in chunks, one for each piece; open at its end unless the last piece is empty.
+/// Builds a stream of events, one chunk for each piece; it stays open unless the last piece is empty.
 pub(in crate::transport) fn chunked(pieces: &[&str]) -> FixtureReply {
     let chunks: String = pieces.iter().map(|piece| format!("{:x}\r\n{piece}\r\n", piece.len())).collect();
     let text =
@@ -172,7 +172,7 @@ pub(in crate::transport) fn notification(text: &str) -> Outgoing {
     Outgoing { text: text.to_owned(), request: None, headers: Vec::new(), repeatable: true }
 }
 
-/// What a receiver was handed.
+/// An item that a receiver got.
 #[derive(Debug, PartialEq)]
 pub(in crate::transport) enum ReceivedItem {
     Message(String, Option<RequestId>),
@@ -222,7 +222,7 @@ impl TestInbox {
     }
 }
 
-/// Waits for what must happen; a test that waits in vain fails here.
+/// Waits for something that must happen; a test that waits in vain fails here.
 pub(in crate::transport) async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(20), future).await.expect("this should have happened")
 }

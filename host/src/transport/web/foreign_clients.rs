@@ -1,4 +1,4 @@
-//! Clients for other origins than a site's own: they trust whom the site trusts, and show no certificate of ours.
+//! HTTP clients for other origins: they use the site's TLS trust, but not its client certificate.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,54 +13,54 @@ use crate::transport::endpoint::{RemoteSite, Tls};
 /// How to reach an address that a server named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::transport) enum Route {
-    /// At any address: the configuration names it, or a proxy finds it.
+    /// At any address: the configuration names it, or a proxy resolves it.
     Open,
-    /// At the addresses to which a server of this zone may lead.
+    /// Only at addresses that a server of this zone may refer to.
     Guarded(Zone),
 }
 
-/// The clients, each made when it is first needed. There is one for each zone, since a connection that one server may
-/// lead to must not be used again for another that may not.
+/// The clients, each created when it is first needed. There is one per zone, because a connection that one server may
+/// refer to must not be reused for another that may not.
 pub(in crate::transport) struct ForeignClients {
     site: RemoteSite,
     version: HttpVersion,
     proxies: Proxies,
-    /// Those for `http`, which read no authorities, and those for `https`.
+    /// The clients for `http`, which load no certificate authorities, and those for `https`.
     clients: [[OnceLock<Client>; 6]; 2],
 }
 
 impl ForeignClients {
-    /// Makes no client yet.
+    /// Creates the set without any client.
     pub(super) fn new(site: &RemoteSite, version: HttpVersion, proxies: Proxies) -> Self {
         ForeignClients { site: site.clone(), version, proxies, clients: Default::default() }
     }
 
-    /// The clients for authorization servers, which may be anywhere.
+    /// Creates the set for authorization servers, which may be anywhere.
     #[cfg(feature = "oauth")]
     pub(in crate::transport) fn for_auth_servers(site: &RemoteSite) -> Result<Self, RequestError> {
         Ok(Self::new(site, HttpVersion::Any, Proxies::from_variables(|name| std::env::var(name).ok())?))
     }
 
-    /// The proxies on the way.
+    /// Returns the proxies.
     pub(super) fn proxies(&self) -> &Proxies {
         &self.proxies
     }
 
-    /// The zone of whoever gave this answer: by the address that we are connected to. A proxy has another address, and
-    /// then the name is all that is known.
+    /// Returns the zone of the server that sent a response, by the address of the connection. Behind a proxy only the
+    /// name is known.
     pub(in crate::transport) fn zone(&self, response: &Response) -> Zone {
         let direct = self.proxies.proxy_for(response.url()).is_none();
         let address = response.remote_addr().filter(|_| direct).map(|address| Zone::of(address.ip()));
         address.or_else(|| Zone::of_name(response.url())).unwrap_or(Zone::Public)
     }
 
-    /// How to reach an address that these named, if they may name it.
+    /// Decides how to reach an address that the referrer named, if it may name it.
     pub(in crate::transport) fn route(&self, referrer: Referrer, to: &Url) -> Result<Route, AddressError> {
         referrer.check(to)?;
         Ok(if self.proxies.proxy_for(to).is_some() { Route::Open } else { Route::Guarded(referrer.zone()) })
     }
 
-    /// The client for this route to an address.
+    /// Returns the client for this route to an address.
     pub(in crate::transport) async fn client(&self, route: Route, to: &Url) -> Result<&Client, RequestError> {
         let encrypted = to.scheme() == "https";
         let clients = &self.clients[usize::from(encrypted)];

@@ -1,8 +1,8 @@
-//! Whether a site keeps its connections after an answer, as HTTP/1.1 has it, or closes them without a word.
+//! Finds out whether a site keeps connections open after a response, as HTTP/1.1 does, or closes them without notice.
 //!
-//! A request that goes out on a connection at the moment when it is closed may have arrived or not. Whether a site
-//! keeps connections shows in a second answer on one of them. Until then, what must not arrive twice goes on a
-//! connection of its own, and what may arrive twice finds out: it is sent once more where the connection is lost.
+//! A request sent on a connection that is just being closed may have arrived or not. A second response on one
+//! connection shows that the site keeps connections. Until then, requests that must not arrive twice use a new
+//! connection each, and repeatable ones probe: they are sent again if the connection is lost.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -17,11 +17,11 @@ use tracing::debug;
 use super::{ConnectionReuse, WebClient, errors, site_client};
 use crate::failure::RequestError;
 
-/// What is known of a site's habits.
+/// Whether a site keeps connections open, as far as known.
 #[derive(Default)]
 pub(super) struct KeepAlive {
     habit: AtomicU8,
-    /// Our ends of the connections that brought an answer, while nothing else is known.
+    /// Our local addresses of the connections that had a response, while nothing else is known.
     answered: Mutex<Vec<SocketAddr>>,
 }
 
@@ -30,12 +30,12 @@ const KEEPS: u8 = 1;
 const CLOSES: u8 = 2;
 
 impl KeepAlive {
-    /// A site that is known to keep connections.
+    /// Creates the state for a site that is known to keep connections.
     pub(super) fn assumed() -> Self {
         KeepAlive { habit: AtomicU8::new(KEEPS), ..KeepAlive::default() }
     }
 
-    /// Whether a request may go on a connection that another one used before.
+    /// Reports whether a request may reuse a connection.
     fn may_share(&self, repeatable: bool) -> bool {
         match self.habit.load(Ordering::Relaxed) {
             KEEPS => true,
@@ -44,14 +44,14 @@ impl KeepAlive {
         }
     }
 
-    /// An answer came; where it is the second one on its connection, the site keeps connections.
+    /// Notes a response; if it is the second on its connection, the site keeps connections.
     fn note_response(&self, response: &Response) {
         if self.habit.load(Ordering::Relaxed) != UNKNOWN {
             return;
         }
         let kept = match response.extensions().get::<HttpInfo>() {
             Some(connection) if response.version() < Version::HTTP_2 => !self.is_first(connection.local_addr()),
-            // On one connection there are many requests; or nobody can tell the connections apart.
+            // HTTP/2 has many requests on one connection; or the connections cannot be told apart.
             _ => true,
         };
         if kept {
@@ -68,7 +68,7 @@ impl KeepAlive {
         first
     }
 
-    /// Whether the connection that was lost had brought an answer before, as far as is known.
+    /// Reports whether a lost connection had a response before, as far as known.
     fn had_answered(&self, lost: &reqwest::Error) -> bool {
         if self.habit.load(Ordering::Relaxed) == KEEPS {
             return true;
@@ -82,16 +82,16 @@ impl KeepAlive {
         found.get::<HttpInfo>().is_some_and(|connection| answered.contains(&connection.local_addr()))
     }
 
-    /// A connection was lost after its answer, and a new one brought the next.
+    /// Notes that a connection was lost after its response, and a new one worked.
     fn note_closed(&self) {
-        // One that is lost now and then says nothing of the others.
+        // Once the site is known to keep connections, a single lost one changes nothing.
         let _ = self.habit.compare_exchange(UNKNOWN, CLOSES, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
 impl WebClient {
-    /// Sends a request to the site itself; once more, on a connection of its own, where it may arrive twice and the
-    /// connection was lost.
+    /// Sends a request to the site itself; if the connection was lost and the request is repeatable, sends it again on
+    /// a new one.
     pub(super) async fn send_to_site(
         &self,
         request: Request,
@@ -119,7 +119,7 @@ impl WebClient {
         Ok(outcome)
     }
 
-    /// The client that uses each connection for one request.
+    /// Returns the client that uses each connection for one request.
     async fn single_use_client(&self) -> Result<&Client, RequestError> {
         if let Some(client) = self.single_use_client.get() {
             return Ok(client);
@@ -136,5 +136,5 @@ impl WebClient {
     }
 }
 
-/// How many connections are remembered: the beginning of a session has a few at a time.
+/// How many connections are remembered; a session opens only a few at a time at its beginning.
 const MOST: usize = 16;

@@ -1,10 +1,9 @@
-//! Where a server may lead us: the one rule for redirects, for endpoints that a server names, and for the addresses in
-//! OAuth documents.
+//! The rule for addresses that a server names: in redirects, endpoints and OAuth documents.
 //!
-//! A server that we talk to can name an address, and we would connect to it from where we are: behind a firewall, on a
-//! machine with other services. So a server on the internet must not lead us to an address of this machine or of its
-//! networks, encrypted connections must not lead to open ones, and messages go to the origin that the configuration
-//! names and to no other. Addresses that the configuration itself names are not asked about here.
+//! A server can name an address, and we would connect to it from where we run: behind a firewall, on a machine with
+//! other services. So a server on the internet must not refer to an address of this machine or its networks, an
+//! encrypted connection must not lead to an unencrypted one, and messages go only to the origin that the configuration
+//! names. Addresses in the configuration itself are always allowed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -14,23 +13,23 @@ use url::Host;
 
 use super::address::same_origin;
 
-/// How far an address can be reached from.
+/// From where an address can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::transport) enum Zone {
     /// From everywhere.
     Public,
-    /// From the networks of one site.
+    /// From private networks.
     Private,
-    /// From one link, as the metadata services of clouds are.
+    /// From one link; cloud metadata services have such addresses.
     LinkLocal,
     /// From this machine alone.
     Loopback,
-    /// It is no address of one machine: unspecified, multicast, or reserved.
+    /// Not an address of a single machine: unspecified, multicast, or reserved.
     Special,
 }
 
 impl Zone {
-    /// The zone of an address, also where an IPv6 address wraps an IPv4 one.
+    /// Returns the zone of an address, also if an IPv6 address embeds an IPv4 one.
     pub(in crate::transport) fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(address) => Self::of_v4(address),
@@ -45,7 +44,7 @@ impl Zone {
         match address.octets() {
             [127, ..] => Zone::Loopback,
             [169, 254, ..] => Zone::LinkLocal,
-            // Private use, networks of carriers (RFC 6598), and benchmarks (RFC 2544).
+            // Private use, carrier networks (RFC 6598), and benchmarks (RFC 2544).
             [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] | [198, 18..=19, ..] => Zone::Private,
             [0 | 224.., ..] | [192, 0, 0, _] => Zone::Special,
             _ => Zone::Public,
@@ -56,16 +55,16 @@ impl Zone {
         match address.segments() {
             [0, 0, 0, 0, 0, 0, 0, 1] => Zone::Loopback,
             [0xfe80..=0xfebf, ..] => Zone::LinkLocal,
-            // Unique local, and the site-local addresses that came before.
+            // Unique local addresses, and the older site-local ones.
             [0xfc00..=0xfdff | 0xfec0..=0xfeff, ..] => Zone::Private,
-            // What leads through gateways of the site (RFC 8215) or of others (Teredo), so that nobody can tell where.
+            // Translated by gateways of the site (RFC 8215) or of others (Teredo), so the real target is unknown.
             [0x64, 0xff9b, 1, ..] | [0x2001, 0, ..] => Zone::Special,
             [0 | 0xff00.., ..] => Zone::Special,
             _ => Zone::Public,
         }
     }
 
-    /// The zone that the host of an address tells by itself: it is a number, or one of the names of this machine.
+    /// Returns the zone that a URL's host implies: it is a number, or a well-known local name.
     pub(in crate::transport) fn of_name(url: &Url) -> Option<Self> {
         match url.host()? {
             Host::Ipv4(address) => Some(Self::of(address.into())),
@@ -73,15 +72,15 @@ impl Zone {
             Host::Domain(name) => {
                 let name = name.trim_end_matches('.').to_ascii_lowercase();
                 let local = name == "localhost" || name.ends_with(".localhost");
-                // The names by which clouds call their metadata services (at a link-local address).
+                // Names of cloud metadata services, which have a link-local address.
                 let metadata = matches!(name.as_str(), "metadata.google.internal" | "metadata" | "instance-data");
                 if metadata { Some(Zone::LinkLocal) } else { local.then_some(Zone::Loopback) }
             }
         }
     }
 
-    /// Whether a server in this zone may lead to that one: outwards, or within its own. What runs on this machine may
-    /// also lead into the networks of the site.
+    /// Reports whether a server in this zone may refer to that one: outwards, or within its own. A server on this
+    /// machine may also refer to private networks.
     fn may_lead_to(self, to: Zone) -> bool {
         match to {
             Zone::Public => true,
@@ -97,12 +96,12 @@ impl Zone {
             Zone::Private => "a private address",
             Zone::LinkLocal => "a link-local address",
             Zone::Loopback => "a loopback address",
-            Zone::Special => "an address of no single machine",
+            Zone::Special => "a special-purpose address",
         }
     }
 }
 
-/// The IPv4 address in one of IPv6: mapped, compatible, translated (RFC 6052) or 6to4.
+/// Returns the IPv4 address in an IPv6 one: mapped, compatible, translated (RFC 6052) or 6to4.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let join = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
@@ -116,7 +115,7 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// Those who named an address: one server, or several of whom each named the next.
+/// The servers that named an address: one, or a chain of which each named the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::transport) struct Referrer {
     zone: Zone,
@@ -124,12 +123,12 @@ pub(in crate::transport) struct Referrer {
 }
 
 impl Referrer {
-    /// The server at this address, which was found in this zone.
+    /// Creates the referrer for a server at this URL, found in this zone.
     pub(in crate::transport) fn new(url: &Url, zone: Zone) -> Self {
         Referrer { zone, encrypted: url.scheme() == "https" }
     }
 
-    /// Both: they may lead to where each of them may.
+    /// Combines two referrers: only addresses that both may refer to are allowed.
     #[cfg(feature = "oauth")]
     #[must_use]
     pub(in crate::transport) fn and(self, other: Referrer) -> Self {
@@ -141,12 +140,12 @@ impl Referrer {
         Referrer { zone, encrypted: self.encrypted || other.encrypted }
     }
 
-    /// The zone that connections to where it leads must be judged by, since a name may stand for any address.
+    /// Returns the zone by which resolved addresses are judged, because a name may resolve to any address.
     pub(in crate::transport) fn zone(self) -> Zone {
         self.zone
     }
 
-    /// Whether it may lead to this address, as far as its name tells.
+    /// Checks whether it may refer to this URL, as far as its host implies a zone.
     pub(in crate::transport) fn check(self, to: &Url) -> Result<(), AddressError> {
         if !matches!(to.scheme(), "http" | "https") || to.host().is_none() {
             return Err(AddressError::NoSite);
@@ -161,37 +160,37 @@ impl Referrer {
     }
 }
 
-/// Whether messages that are meant for one address may go to the other: to the same origin, or to the same host over TLS.
+/// Reports whether messages for one URL may go to the other: to the same origin, or to the same host over TLS.
 pub(in crate::transport) fn may_carry_messages(from: &Url, to: &Url) -> bool {
-    // The port of an address is none where it is the default of its scheme.
+    // `port` returns none for the default port of the scheme.
     let upgraded = from.scheme() == "http" && to.scheme() == "https" && from.port().is_none() && to.port().is_none();
     same_origin(from, to) || upgraded && from.host() == to.host()
 }
 
-/// Why an address is not used that a server named.
+/// The reason why an address that a server named is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(in crate::transport) enum AddressError {
     /// Messages would go to another origin.
-    #[error("another origin, to which no message is sent; if that is right, use that address in the configuration")]
+    #[error("another origin, to which no message is sent; to allow that, use that address in the configuration")]
     OtherOrigin,
-    /// It has another scheme than `http` and `https`.
-    #[error("no address of a site")]
+    /// The scheme is neither `http` nor `https`.
+    #[error("not a web address")]
     NoSite,
-    /// An encrypted connection would lead to an open one.
-    #[error("which is not encrypted, while this server is")]
+    /// An encrypted connection would lead to an unencrypted one.
+    #[error("which is not encrypted, unlike this server")]
     Unencrypted,
-    /// It is further inside than the server that named it.
-    #[error("{}, to which a server at {} may not lead", zone.in_words(), from.in_words())]
+    /// The address is more private than the server that named it may refer to.
+    #[error("{}, which a server at {} may not refer to", zone.in_words(), from.in_words())]
     Inside {
-        /// Where the address is.
+        /// The zone of the address.
         zone: Zone,
-        /// Where the server is that named it.
+        /// The zone of the server that named it.
         from: Zone,
     },
 }
 
-/// Finds the addresses of names, without those to which a server in this zone may not lead. Since it stands between a
-/// name and the connection, a name that changes its address afterwards changes nothing.
+/// Resolves names to the addresses that a server in this zone may refer to. The connection uses the checked address, so
+/// a name that resolves differently later does not matter.
 pub(super) struct ZoneResolver(pub(super) Zone);
 
 impl Resolve for ZoneResolver {
@@ -204,7 +203,7 @@ impl Resolve for ZoneResolver {
     }
 }
 
-/// The addresses to which a server in this zone may lead; an error where none of them is left.
+/// Returns the addresses that a server in this zone may refer to; an error if none is left.
 fn admitted(from: Zone, found: impl Iterator<Item = SocketAddr>) -> Result<Vec<SocketAddr>, AddressError> {
     let (mut left, mut refused) = (Vec::new(), None);
     for address in found {

@@ -1,4 +1,4 @@
-//! The end of a connection: told once, and known to all who come later.
+//! A receiver that reports the end of a connection once and remembers the reason.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,32 +6,32 @@ use crate::failure::{Failure, RequestError};
 use crate::rpc::Message;
 use crate::transport::{Receive, RequestId};
 
-/// Hands messages on, and the end once.
+/// Passes on messages, and the end once.
 pub(in crate::transport) struct ClosableReceiver {
     receiver: Arc<dyn Receive>,
     reason: OnceLock<Failure>,
 }
 
 impl ClosableReceiver {
-    /// The connection has begun.
+    /// Creates the receiver of a new connection.
     pub(in crate::transport) fn new(receiver: Arc<dyn Receive>) -> Self {
         ClosableReceiver { receiver, reason: OnceLock::new() }
     }
 
-    /// Hands a message on.
+    /// Passes on a message.
     pub(in crate::transport) fn receive(&self, message: Message, exchange: Option<RequestId>) {
         self.receiver.receive(message, exchange);
     }
 
-    /// The connection is over; whoever says so first gives the reason.
+    /// Ends the connection; the first reason counts.
     pub(in crate::transport) fn close(&self, why: Failure) {
         if self.reason.set(why.clone()).is_ok() {
-            // What was under way may have reached the server.
+            // Pending requests may have reached the server.
             self.receiver.closed(RequestError::sent(why));
         }
     }
 
-    /// Why nothing can be sent any more, where that is so.
+    /// Returns an error with the reason if the connection is over.
     pub(in crate::transport) fn check_open(&self) -> Result<(), RequestError> {
         match self.reason.get() {
             None => Ok(()),

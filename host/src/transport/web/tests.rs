@@ -44,17 +44,15 @@ fn keyed(url: &str) -> RemoteSite {
     site
 }
 
-/// Through a proxy there is no telling where a server is but by its name.
-/// A name that stands for an inner address is found out when it is looked up.
 #[tokio::test]
 async fn an_answer_that_is_no_http_is_called_so_and_its_place_named() {
     let headers: String = (0..200).map(|n| format!("X-{n}: y\r\n")).collect();
     for (answer, how) in [
-        ("\x15\x03\x01\0\x02\x02\x46", "; is it another service, or one that wants https? (http://127.0.0.1:"),
-        ("SSH-2.0-OpenSSH_9.6\r\n", "; is it another service, or one that wants https? (http://127.0.0.1:"),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 5\r\n\r\nok", "no readable HTTP: "),
-        (&format!("HTTP/1.1 200 OK\r\n{headers}\r\n"), "its answer has more headers, or larger ones, than can be read"),
-        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\nok", "no readable HTTP: "),
+        ("\x15\x03\x01\0\x02\x02\x46", "; is it another service, or does it expect https? (http://127.0.0.1:"),
+        ("SSH-2.0-OpenSSH_9.6\r\n", "; is it another service, or does it expect https? (http://127.0.0.1:"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 5\r\n\r\nok", "not valid HTTP: "),
+        (&format!("HTTP/1.1 200 OK\r\n{headers}\r\n"), "its answer has too many headers, or too large ones"),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\nok", "not valid HTTP: "),
     ] {
         let server =
             FixtureServer::start(vec![FixtureReply { text: answer.to_owned(), then: AfterReply::HangUp }]).await;
@@ -81,7 +79,7 @@ async fn a_service_that_speaks_first_is_no_http() {
     let web = web(&site(&url)).await;
     let (failed, ()) = tokio::join!(send(&web, Method::POST, "hello"), serve);
     let told = failed.err().unwrap().to_string();
-    assert!(told.contains("no readable HTTP") && told.contains("is it another service"), "{told}");
+    assert!(told.contains("not valid HTTP") && told.contains("is it another service"), "{told}");
 }
 
 #[tokio::test]
@@ -145,7 +143,7 @@ async fn a_bad_proxy_is_named_without_its_value() {
     let failed = WebClient::open_with(&site("http://tools.example/"), HttpVersion::Any, variables).await.err().unwrap();
     assert_eq!(
         failed,
-        RequestError::unsent(Failure::Connect("the variable ALL_PROXY holds no usable address".to_owned()))
+        RequestError::unsent(Failure::Connect("the variable ALL_PROXY is not a valid proxy URL".to_owned()))
     );
 }
 
@@ -174,7 +172,7 @@ async fn a_proxy_that_refuses_is_named_without_its_login() {
     assert_eq!(told("http://tools.example/mcp", nobody).await, format!("cannot connect: {place}"));
     for how in [
         format!("403: not that one ({})", through(refusing.port)),
-        format!("407: the proxy http://127.0.0.1:{} wants a login", refusing.port),
+        format!("407: the proxy http://127.0.0.1:{} requires a login", refusing.port),
         format!("502: {}", through(refusing.port)),
     ] {
         let told = told("http://tools.example/mcp", refusing.port).await;
@@ -184,7 +182,7 @@ async fn a_proxy_that_refuses_is_named_without_its_login() {
     assert!(told.ends_with(&format!("(https://tools.example/mcp {})", through(refusing.port))), "{told}");
 }
 
-/// An authority and what it signed, as files.
+/// A certificate authority and the certificates it signed, as files.
 struct Pki {
     folder: tempfile::TempDir,
     config: Arc<rustls::ServerConfig>,
@@ -193,7 +191,7 @@ struct Pki {
 fn pki(wants_certificate: bool) -> Pki {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    // Authorities of the same name would be taken for one another.
+    // Authorities with the same name would be confused.
     params.distinguished_name.push(rcgen::DnType::CommonName, folder.path().to_str().unwrap());
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -231,7 +229,7 @@ impl Pki {
         Some(self.folder.path().join(name))
     }
 
-    /// Serves TLS connections, each with one answer; a failed handshake is the client's to notice.
+    /// Serves TLS connections, each with one response; the client notices a failed handshake.
     async fn serve(&self) -> (String, tokio::task::JoinSet<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}/mcp", listener.local_addr().unwrap());
@@ -274,7 +272,7 @@ async fn a_server_is_trusted_by_its_authority_or_unchecked() {
     );
 }
 
-/// A server whose certificate is signed by itself.
+/// Creates a server with a self-signed certificate.
 fn self_signed(is_ca: IsCa) -> Pki {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned(), "tools.example".to_owned()]).unwrap();
@@ -301,7 +299,7 @@ async fn a_certificate_signed_by_itself_is_trusted_by_name_or_what_is_wrong_with
     let pki = self_signed(IsCa::Ca(BasicConstraints::Unconstrained));
     let (url, _task) = pki.serve().await;
     let told = try_tls(&url, Tls { ca: pki.file("ca.pem"), ..Tls::default() }).await.unwrap_err().to_string();
-    assert!(told.contains("(CA:TRUE), which no server may show; make one with CA:FALSE, and name it as ca"), "{told}");
+    assert!(told.contains("(CA:TRUE), which no server may use; make one with CA:FALSE, and name it as ca"), "{told}");
 }
 
 #[tokio::test]
@@ -384,7 +382,7 @@ async fn tls_goes_through_a_tunnel_of_the_proxy() {
 
 #[tokio::test]
 async fn a_connection_that_takes_too_long_is_unsent() {
-    // A listener whose queue is full answers no more; TLS to a server that says nothing is the same and is portable.
+    // A listener with a full queue does not answer; TLS to a silent server has the same effect and is portable.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut site = site(&format!("https://{}/mcp", listener.local_addr().unwrap()));
     site.tls.verify = false;

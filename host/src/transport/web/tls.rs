@@ -1,4 +1,4 @@
-//! Which certificates are trusted, and which one is shown.
+//! Trusted certificates, and the client certificate.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::failure::{Failure, RequestError};
 use crate::ownership;
 use crate::transport::endpoint::Tls;
 
-/// Has the server's certificate checked, or not.
+/// Configures whether and how the server's certificate is checked.
 pub(super) fn check(builder: ClientBuilder, tls: &Tls) -> Result<ClientBuilder, RequestError> {
     let authorities = match &tls.ca {
         Some(file) => certificates(file, &read(file)?)?,
@@ -20,7 +20,7 @@ pub(super) fn check(builder: ClientBuilder, tls: &Tls) -> Result<ClientBuilder, 
     Ok(if authorities.is_empty() { builder } else { builder.tls_certs_merge(authorities) })
 }
 
-/// Has our certificate shown, where there is one.
+/// Adds the client certificate, if there is one.
 pub(super) fn show(builder: ClientBuilder, tls: &Tls) -> Result<ClientBuilder, RequestError> {
     let Some(file) = &tls.client_certificate else { return Ok(builder) };
     let mut pem = read(file)?;
@@ -36,7 +36,7 @@ pub(super) fn show(builder: ClientBuilder, tls: &Tls) -> Result<ClientBuilder, R
     Ok(builder.identity(identity))
 }
 
-/// Says what is wrong with the files, also where no certificate will be needed.
+/// Checks the files, even if no certificate will be needed.
 pub(super) fn check_files(tls: &Tls) -> Result<(), RequestError> {
     if tls.ca.is_none() && tls.client_certificate.is_none() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The handshake of a WebSocket, through the HTTP client that all network transports share (RFC 6455 §4).
+//! The WebSocket handshake, over the HTTP client of the network transports (RFC 6455 §4).
 
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
@@ -27,13 +27,13 @@ pub(super) async fn connect(site: &RemoteSite) -> Result<WebSocketStream<Upgrade
     headers.insert(header::SEC_WEBSOCKET_KEY, sent_key);
     let (url, body) = (web.address().clone(), Bytes::new());
     let ask = WebRequest { method: Method::GET, url, headers: &|| headers.clone(), body, repeatable: true };
-    // No message has been sent yet, whatever fails here.
+    // Whatever fails here, no message has been sent yet.
     let response = web.send(ask).await.map_err(|failed| unsent(failed.failure))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         let led = (response.url() != web.address()).then(|| web.display_url(response.url()));
         let mut error = web.failed_answer(response, false).await;
         if let Some(led) = led {
-            error.body = format!("it redirects to {led}, which is no WebSocket: {}", error.body);
+            error.body = format!("it redirects to {led}, which is not a WebSocket: {}", error.body);
         }
         return Err(unsent(Failure::Http(error)));
     }
@@ -49,10 +49,10 @@ fn check(response: &Response, key: &str) -> Result<(), String> {
         return Err("it upgraded to something else than WebSocket".to_owned());
     }
     if text(header::SEC_WEBSOCKET_ACCEPT) != Some(derive_accept_key(key.as_bytes()).as_str()) {
-        return Err("its Sec-WebSocket-Accept does not fit our key".to_owned());
+        return Err("its Sec-WebSocket-Accept does not match our key".to_owned());
     }
     match text(header::SEC_WEBSOCKET_PROTOCOL) {
-        // Many servers do not care for subprotocols.
+        // Many servers ignore subprotocols.
         None | Some(PROTOCOL) => Ok(()),
         Some(other) => Err(format!("it chose the subprotocol {other:?}, which was not offered")),
     }

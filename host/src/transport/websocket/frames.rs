@@ -1,7 +1,7 @@
-//! How messages become frames, so that what waits to be written is bounded whatever the server reads.
+//! Splits messages into frames, so that the write buffer is bounded whatever the server reads.
 //!
-//! Tungstenite answers pings into the buffer that messages are written from. A server that sends pings and reads
-//! nothing would let that buffer grow for ever, so it has an end. Messages that are longer than it go in several frames.
+//! Tungstenite puts answers to pings into the write buffer. A server that sends pings and reads nothing would make that
+//! buffer grow without end, so it is limited. Messages longer than the limit are sent in several frames.
 
 use bytes::Bytes;
 use futures_util::SinkExt;
@@ -12,14 +12,14 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::Sink;
 
-/// The bounds of a connection whose messages may be as long as this.
+/// Returns the limits of a connection with messages of up to this size.
 pub(super) fn config(max_message_bytes: usize) -> WebSocketConfig {
     let max = Some(max_message_bytes);
     let config = WebSocketConfig::default().max_message_size(max).max_frame_size(max).read_buffer_size(READ_BUFFER);
     config.max_write_buffer_size(2 * LONGEST)
 }
 
-/// Sends a message, in as many frames as it takes.
+/// Sends a message in as many frames as needed.
 pub(super) async fn send(sink: &mut Sink, text: String) -> Result<(), Error> {
     if text.len() <= LONGEST {
         return send_one(sink, Message::text(text)).await;
@@ -35,7 +35,7 @@ pub(super) async fn send(sink: &mut Sink, text: String) -> Result<(), Error> {
     Ok(())
 }
 
-/// Sends one frame. Where answers to pings have filled the buffer, they are written first.
+/// Sends one frame; if answers to pings have filled the buffer, flushes them first.
 pub(super) async fn send_one(sink: &mut Sink, mut message: Message) -> Result<(), Error> {
     loop {
         match sink.send(message).await {
@@ -48,7 +48,7 @@ pub(super) async fn send_one(sink: &mut Sink, mut message: Message) -> Result<()
     }
 }
 
-/// The longest frame that we send: half of what may wait to be written.
+/// The longest frame that we send: half of the write buffer.
 pub(super) const LONGEST: usize = 1 << 20;
-/// Small, since there may be many connections that are idle; large messages are read in more pieces.
+/// Small, because there may be many idle connections; large messages are read in several pieces.
 const READ_BUFFER: usize = 16 * 1024;

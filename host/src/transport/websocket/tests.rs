@@ -201,7 +201,7 @@ async fn a_server_that_does_not_upgrade_is_refused() {
     let failed = soon(open(&site(&server.url()), receiver)).await.err().unwrap();
     assert_eq!(
         failed,
-        RequestError::unsent(Failure::Protocol("its Sec-WebSocket-Accept does not fit our key".to_owned()))
+        RequestError::unsent(Failure::Protocol("its Sec-WebSocket-Accept does not match our key".to_owned()))
     );
 }
 
@@ -213,7 +213,7 @@ async fn a_redirect_that_leads_to_no_websocket_is_named() {
     let (receiver, _inbox) = TestInbox::new();
     let address = format!("ws://127.0.0.1:{}", server.port);
     let failed = soon(open(&site(&format!("{address}/ws")), receiver.clone())).await.err().unwrap();
-    let told = format!("it redirects to {address}/login, which is no WebSocket: who are you");
+    let told = format!("it redirects to {address}/login, which is not a WebSocket: who are you");
     assert!(!failed.sent && failed.to_string().ends_with(&told), "{failed}");
     let failed = soon(open(&site(&format!("{address}/ws")), receiver)).await.err().unwrap();
     let told = format!("it redirects to {address}/login, which closed the connection");
@@ -240,7 +240,7 @@ async fn a_server_that_sends_pings_and_reads_nothing_does_not_fill_the_memory() 
     let mut ping = vec![0x89, 125];
     ping.extend([b'x'; 125]);
     let many = ping.repeat(1000);
-    // 39 MB of answers, of which sockets keep a few.
+    // 39 MB of answers, of which sockets buffer a few.
     let rounds = 300;
     for _ in 0..rounds {
         bench.peer.get_mut().write_all(&many).await.unwrap();

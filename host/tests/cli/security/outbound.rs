@@ -45,7 +45,7 @@ fn no_stream_is_led_to_an_address_further_inside() {
         let place = Place::with(json!({"s": at(&server.url("/sse"), "sse")}));
         let ran = place.run(&["check"]);
         assert_ne!(ran.code, 0, "{ran:#?}");
-        ran.prints("to which a server at a loopback address may not lead");
+        ran.prints("which a server at a loopback address may not refer to");
     }
 }
 

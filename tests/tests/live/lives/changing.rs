@@ -29,7 +29,7 @@ async fn a_server_switched_off_during_a_call_is_gone_until_it_is_switched_on() {
     until_dead(&[before]).await;
     let called = call(&gate, "a.note", "three").await;
     assert_code(&called, Code::ServerUnavailable);
-    assert!(called.result.text.contains("switched off"), "{}", called.result.text);
+    assert!(called.result.text.contains("disabled"), "{}", called.result.text);
     assert!(world.registry.readiness().warnings.is_empty(), "what is switched off is not wrong");
     registry.enable("a");
     assert_ok(&call(&gate, "a.note", "four").await, "four");

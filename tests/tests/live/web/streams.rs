@@ -228,7 +228,7 @@ async fn a_call_that_wants_nothing_is_refused_and_one_that_only_has_a_state_goes
         .await;
         let session = open_with(&server.url(), &with_person()).await;
         let failed = call(&session, "echo", r#"{"text":"x"}"#).await.unwrap_err();
-        let words = "tools/call wants input, but neither says which nor has a requestState to go on with";
+        let words = "tools/call asks for input, but has neither inputRequests nor a requestState";
         assert_eq!(failed.failure, Failure::Protocol(words.to_owned()));
         assert_eq!(server.count("tools/call"), 1);
     }
@@ -265,7 +265,7 @@ async fn a_call_may_want_input_ten_times_and_not_once_more() {
         match outcome {
             Ok(result) => assert!(done && text(&result) == "x"),
             Err(failed) => {
-                let words = "tools/call wants input for the 11th time";
+                let words = "tools/call asks for input for the 11th time";
                 assert!(!done && failed.sent, "{failed:?}");
                 assert_eq!(failed.failure, Failure::Protocol(words.to_owned()));
             }

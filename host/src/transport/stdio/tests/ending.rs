@@ -1,4 +1,4 @@
-//! How a connection ends, and that nothing is left of it.
+//! How a connection ends without leaving anything behind.
 
 use super::*;
 
@@ -12,7 +12,7 @@ async fn the_end_of_a_process_says_how_it_ended() {
         ("echo 'bad token' >&2; echo '{}'; exit 42", exited(42, "bad token")),
         ("echo '{}'; kill -9 $$", signal(9)),
         ("echo '{}'; kill -15 $$", signal(15)),
-        // It dies while a request is under way.
+        // It dies during a request.
         ("read line; echo '{}'; exit 5", exited(5, "")),
     ];
     for (script, why) in rows {
@@ -35,7 +35,7 @@ async fn a_server_that_closes_its_output_and_lives_is_ended() {
 
 #[tokio::test]
 async fn the_end_of_a_launcher_ends_what_it_left_behind() {
-    // One holds the output, the other holds nothing.
+    // One child holds the output, the other does not.
     for (redirect, left_children) in [("", true), (">/dev/null 2>&1", false)] {
         let script = format!("sleep 1000 {redirect} & echo \"[$!]\"; exit 4");
         let (_transport, mut events) = start(&shell(&script)).await;
@@ -98,7 +98,7 @@ async fn closing_ends_a_family_that_ignores_every_hint() {
     assert_eq!(events.end().await, RequestError::sent(Failure::Closed));
 }
 
-/// A server with a child in its group and one in a session of its own; says their ids.
+/// A server with a child in its group and one in a session of its own; prints their ids.
 const STRAYS: &str = "
 import os, subprocess, sys, time
 pipe = None if sys.argv[1:] == ['holding'] else subprocess.DEVNULL

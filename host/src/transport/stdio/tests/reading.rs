@@ -1,4 +1,4 @@
-//! What comes from a server.
+//! Reading from a server.
 
 use std::fmt::Write;
 use std::sync::Mutex;
@@ -47,7 +47,7 @@ async fn noise_is_a_warning_but_not_for_ever() {
     assert!(warnings[0].contains(r"\u{1b}[1mhello\u{1b}[0m 000"), "{}", warnings[0]);
     assert!(warnings[0].chars().count() < 350 && !warnings[0].contains('7'), "{}", warnings[0]);
     assert!(warnings[19].contains("noise 19"), "{}", warnings[19]);
-    assert!(warnings[20].contains("not shown"), "{}", warnings[20]);
+    assert!(warnings[20].contains("not logged"), "{}", warnings[20]);
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn a_line_may_be_as_long_as_the_limit_and_no_longer() {
         let (_transport, mut events) = start(&Program { max_message_bytes: limit, ..script(size) }).await;
         let (messages, why) = events.rest().await;
         assert_eq!(messages.len(), usize::from(passes), "{size} bytes of {limit}");
-        let words = format!("a line of more than {limit} bytes; raise max_message_bytes if that is right");
+        let words = format!("a line of more than {limit} bytes; raise max_message_bytes to allow it");
         let expected = if passes { exited(0, "") } else { Failure::Protocol(words) };
         assert_eq!(why, RequestError::sent(expected));
     }

@@ -1,4 +1,4 @@
-//! How a program starts, and what is said when it does not.
+//! Starting a program, and the errors if it does not start.
 
 use super::*;
 
@@ -13,7 +13,7 @@ async fn a_program_gets_exactly_its_environment_arguments_and_folder() {
     let (transport, _events) = start(&program).await;
     let pid = transport.pid().unwrap();
     let words = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
-    // They are there a moment after the program has started.
+    // They appear a moment after the program has started.
     until("its words", || !words("cmdline").is_empty()).await;
     let env: String = program.env.iter().map(|(key, value)| format!("{key}={value}\0")).collect();
     assert_eq!(words("environ"), env);
@@ -62,11 +62,11 @@ async fn a_program_that_does_not_start_says_why_and_how_to_mend_it() {
         ),
         (
             program(&plain, &[]),
-            format!("{plain:?} may not be executed; make it executable with `chmod +x`, or run its interpreter on it"),
+            format!("{plain:?} is not executable; make it executable with `chmod +x`, or run its interpreter on it"),
         ),
         (
             program(&orphaned, &[]),
-            format!("{orphaned:?} is there, but the interpreter that its first line names is not; install that"),
+            format!("{orphaned:?} exists, but the interpreter in its first line does not; install that"),
         ),
         (program(&here, &[]), format!("{here:?} is a folder; give the program in it")),
         (

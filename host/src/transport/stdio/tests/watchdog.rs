@@ -1,4 +1,4 @@
-//! That nothing outlives this process. Each test starts its own binary again, as a victim that is killed.
+//! Nothing outlives this process. Each test starts its own binary again, as a victim to kill.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -6,12 +6,12 @@ use std::process::{Child, Command, Stdio};
 use super::super::descendants;
 use super::*;
 
-/// Ends when its input does, not before SIGTERM has been ignored; its child is as stubborn. Says both ids.
+/// Ignores SIGTERM and so does its child, until they are killed; prints both ids.
 const STUBBORN: &str = "trap '' TERM; sleep 1000 & echo \"[$$, $!]\"; while :; do sleep 1000; done";
 
 const ROLE: &str = "TOOLGATE_TEST_VICTIM";
 
-/// Starts this test once more, as a victim, and reads the process ids that it prints.
+/// Starts this test again as a victim, and reads the process ids that it prints.
 fn victim(test: &str) -> (Child, Vec<u32>) {
     let module = module_path!().split_once("::").unwrap().1;
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -26,13 +26,13 @@ fn is_victim() -> bool {
     std::env::var_os(ROLE).is_some()
 }
 
-/// Tells the ids, and waits to be killed; the test that ends first closes the pipe.
+/// Prints the ids, and waits to be killed; a test that ends first closes the pipe.
 fn print_and_wait(pids: &[u32]) {
     println!("pids: {pids:?}");
     let _ = std::io::stdin().read_line(&mut String::new());
 }
 
-/// Our watchdog. It has its name a moment after it starts.
+/// Returns our watchdog, which gets its name a moment after it starts.
 async fn watchdog() -> u32 {
     const NAME: &[u8] = b"\0toolgate-watchdog\0";
     let is_dog = |pid: &u32| {
@@ -62,7 +62,7 @@ async fn nothing_outlives_a_process_that_is_killed() {
     print_and_wait(&pids.concat());
 }
 
-/// As stubborn, with descendants in sessions of their own, which left the group.
+/// Ignores SIGTERM too, and has descendants in sessions of their own, outside the group.
 const SCATTERED: &str = "trap '' TERM; setsid sh -c 'setsid sleep 1000 & echo \"[$PPID, $$, $!]\"; wait' &
 while :; do sleep 1000; done";
 
@@ -80,7 +80,7 @@ async fn what_left_its_group_does_not_outlive_a_process_that_is_killed() {
     print_and_wait(&[numbers(&events.message().await), vec![watchdog().await]].concat());
 }
 
-/// A parent that starts a server and its watchdog, and lets go of the watchdog long before it ends.
+/// A parent that starts a server and its watchdog, and closes the watchdog's pipe long before it ends.
 #[cfg(target_os = "linux")]
 const LINGERING: &str = "import os, subprocess, sys
 script, server = sys.argv[1:]
@@ -104,7 +104,7 @@ async fn nobody_is_stopped_before_the_process_has_ended() {
     let mut line = String::new();
     BufReader::new(parent.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     let pids = numbers(&line);
-    // It has heard of the end of its pipe, and waits, each time with a sleep of its own, and longer than for anything else.
+    // It has seen the end of its pipe, and keeps sleeping, longer than for anything else.
     let sleeps = RefCell::new(BTreeSet::new());
     let sleeps_on = || {
         sleeps.borrow_mut().extend(descendants::of(pids[3]).iter().map(|process| process.id));
@@ -118,7 +118,7 @@ async fn nobody_is_stopped_before_the_process_has_ended() {
     assert_eq!(states, ["S", "S", "S"]);
 }
 
-/// How a process is, by one letter.
+/// Returns the state of a process as one letter.
 #[cfg(target_os = "linux")]
 fn state(pid: u32) -> String {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What goes to a server.
+//! Writing to a server.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -6,7 +6,7 @@ use std::task::Poll;
 use super::*;
 use crate::transport::Delivery;
 
-/// Answers each line with its length and with what it has before its first dash.
+/// Answers each line with its length and the part before its first dash.
 const ECHO: &str = "import sys
 for line in sys.stdin.buffer:
     print('[%d,\"%s\"]' % (len(line), line[:20].decode().split('-')[0]))";
@@ -50,7 +50,7 @@ async fn lines_of_4000_senders_arrive_whole_and_in_order_per_sender() {
     }
 }
 
-/// Polls once, so that the line is begun, and gives up where it is not written.
+/// Polls once, so that writing begins, and drops the future if the line is not written.
 async fn give_up(send: impl Future<Output = Result<Delivery, RequestError>>) -> Option<Result<Delivery, RequestError>> {
     let mut send = Box::pin(send);
     poll_fn(|context| match send.as_mut().poll(context) {
@@ -124,8 +124,8 @@ async fn a_queue_that_is_full_makes_senders_wait_and_loses_nothing() {
     }
 }
 
-/// The first failure. Some sends may succeed before: a process that another test is about to start holds a copy of the
-/// pipe for a moment.
+/// Returns the first failure. Some sends may succeed before it, because a process that another test is starting holds a
+/// copy of the pipe for a moment.
 async fn failure(transport: &dyn Transport) -> RequestError {
     loop {
         if let Err(failed) = in_time(transport.send(outgoing("{}"))).await {

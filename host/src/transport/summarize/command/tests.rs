@@ -26,7 +26,7 @@ async fn run(script: &str, text: &str) -> Result<String, SummarizeError> {
     patient(shell(script)).summarize(task(text)).await
 }
 
-/// A variable by which a program and all that it starts can be found.
+/// A variable that marks a program and all its descendants.
 struct Marker(String);
 
 impl Marker {
@@ -39,7 +39,7 @@ impl Marker {
         command
     }
 
-    /// How many processes have it. A zombie has no variables.
+    /// Counts the processes that have it; a zombie has no variables.
     fn count(&self) -> usize {
         let wanted = format!("MARKER={}", self.0);
         let has = |environ: Vec<u8>| environ.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes());
@@ -138,7 +138,7 @@ async fn secrets_are_seen_neither_in_errors_nor_in_debug() {
     assert!(shown.contains("KEY") && !shown.contains("s3cr3t"), "{shown}");
 }
 
-/// A family that ignores every hint: the program, another shell, and a sleeper of each.
+/// Processes that ignore signals: the program, another shell, and a `sleep` of each.
 const FAMILY: &str = "trap '' TERM HUP INT; sh -c 'sleep 1000; :' & sleep 1000; :";
 const MEMBERS: usize = 4;
 
@@ -158,7 +158,7 @@ async fn the_time_limit_kills_all_of_the_group() {
         };
         assert_eq!(error.to_string(), format!("summarizer: no summary within {timeout:?}"));
         until("the end of all", || marker.count() == 0).await;
-        // On a busy machine the limit may come before the family has grown.
+        // On a busy machine the limit may come before all processes have started.
         if seen == MEMBERS {
             break;
         }
@@ -182,7 +182,7 @@ async fn dropping_the_future_kills_all_of_the_group_and_leaves_no_zombie() {
     until("no zombie", || children() == 0).await;
 }
 
-/// The processes whose parent is this thread, dead ones included. Tests of other threads have children of their own.
+/// Counts the child processes of this thread, including dead ones; tests of other threads have children of their own.
 fn children() -> usize {
     let children = std::fs::read_to_string("/proc/thread-self/children").unwrap();
     children.split_whitespace().count()
@@ -199,7 +199,7 @@ async fn an_endless_summary_ends_the_program() {
 
 #[tokio::test]
 async fn what_a_program_leaves_behind_neither_delays_the_summary_nor_outlives_it() {
-    // One holds the pipes, the other holds nothing.
+    // One child holds the pipes, the other does not.
     for redirect in ["", "</dev/null >/dev/null 2>&1"] {
         let marker = Marker::new();
         let summarizer = patient(marker.on(shell(&format!("sleep 1000 {redirect} & echo done"))));

@@ -1,4 +1,4 @@
-//! Loopback endpoints that answer exactly what a test wants.
+//! Loopback endpoints with scripted responses.
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -13,12 +13,12 @@ const KEY: &str = "sk-test-0123456789";
 const TEXT: &str = "the masked output of a tool";
 const LIMITS: SummaryLimits = SummaryLimits { timeout: Duration::from_secs(60), max_input_bytes: 1000 };
 
-/// An endpoint for one request; it answers, and holds the connection if it is told to.
+/// An endpoint for one request, which may hold the connection after its response.
 struct Endpoint {
     origin: String,
-    /// Gives back the request.
+    /// Returns the request.
     task: JoinSet<Request>,
-    /// Tells that the request has come.
+    /// Notified when the request has arrived.
     came: mpsc::UnboundedReceiver<()>,
 }
 
@@ -45,10 +45,10 @@ impl Endpoint {
             let mut body = vec![0; length.parse().unwrap()];
             stream.read_exact(&mut body).await.unwrap();
             tell.send(()).ok();
-            // Whoever has read enough hangs up.
+            // A client that has read enough closes the connection.
             let _ = stream.write_all(&answer).await;
             if hold {
-                // Until the other side hangs up.
+                // Until the other side closes the connection.
                 let _ = stream.read_u8().await;
             }
             Request { head, body: serde_json::from_slice(&body).unwrap() }
@@ -83,7 +83,7 @@ fn completion(content: &str) -> String {
     answer("200 OK", &body.to_string())
 }
 
-/// Asks an endpoint that answers so.
+/// Sends a request to an endpoint with this response, and returns the error.
 async fn fail(answer: impl Into<Vec<u8>>, hold: bool) -> SummarizeError {
     let endpoint = Endpoint::start(answer, hold).await;
     let error = endpoint.summarizer(LIMITS).summarize(task(TEXT)).await.unwrap_err();
@@ -146,7 +146,7 @@ fn what_cannot_be_right_is_refused_without_repeating_it() {
     };
     check("s3cret", None, "summarizer: the url is not an address: relative URL");
     check("ftp://me:s3cret@a.example", None, "summarizer: the url begins neither with http://");
-    check("http://me:s3cret@a.example", Some("s3cret"), "summarizer: there are a login in the url and an api_key");
+    check("http://me:s3cret@a.example", Some("s3cret"), "summarizer: the url has a login, and there is an api_key");
     check("http://a.example", Some("s3cret\nx"), "summarizer: the api_key has characters that no header may have");
 }
 
@@ -208,10 +208,10 @@ async fn a_redirect_is_not_followed() {
 
 #[tokio::test]
 async fn what_is_no_completion_is_an_error() {
-    let no_content = "the answer is no chat completion: it has no text in choices[0].message.content";
+    let no_content = "the answer is not a chat completion: it has no text in choices[0].message.content";
     let rows = [
-        ("", "the answer is no chat completion: it is not JSON"),
-        ("<html>the masked output of a tool</html>", "the answer is no chat completion: it is not JSON"),
+        ("", "the answer is not a chat completion: it is not JSON"),
+        ("<html>the masked output of a tool</html>", "the answer is not a chat completion: it is not JSON"),
         ("[]", no_content),
         (r#"{"choices": []}"#, no_content),
         (r#"{"choices": [{"text": "the masked output of a tool"}]}"#, no_content),
@@ -263,7 +263,7 @@ async fn dropping_the_future_closes_the_connection() {
             came = endpoint.came.recv() => came.unwrap(),
         }
     }
-    // The endpoint ends when it sees that nobody is there any more.
+    // The endpoint ends when the client is gone.
     let request = tokio::time::timeout(LIMITS.timeout, endpoint.request()).await.unwrap();
     assert_eq!(request.body["model"], "small");
 }
@@ -275,7 +275,7 @@ async fn a_connection_that_fails_or_breaks_is_an_error() {
         let error = fail(answer, false).await;
         assert!(matches!(error, SummarizeError::Connect { .. }), "{error:?}");
     }
-    // An endpoint that does not speak TLS.
+    // An endpoint without TLS.
     let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/v1", plain.local_addr().unwrap());
     let summarizer = Summarizer::Http(

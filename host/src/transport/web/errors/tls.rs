@@ -1,18 +1,18 @@
-//! What went wrong with TLS, in words: some of rustls's own are names out of its code.
+//! Texts for TLS errors, because some of rustls's own are names from its code.
 
 use std::error::Error;
 use std::io;
 
 use rustls::{AlertDescription, CertificateError};
 
-/// The error of TLS that another one came of.
+/// Returns the TLS error that caused another error.
 pub(super) fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(found) = error.downcast_ref::<rustls::Error>() {
             return Some(found);
         }
-        // An io::Error shows its content, but does not name it as its source.
+        // An io::Error displays its inner error, but does not return it as its source.
         let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         next = match inner {
             Some(inner) => Some(inner),
@@ -22,39 +22,39 @@ pub(super) fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::
     None
 }
 
-/// Whether the server refuses our certificate, or that we show none.
+/// Reports whether the server rejects the client certificate, or requires one.
 pub(super) fn refuses_us(error: &rustls::Error) -> bool {
     matches!(error, rustls::Error::AlertReceived(alert) if REFUSALS.contains(alert))
 }
 
-/// The error in words.
+/// Describes the error.
 pub(super) fn in_words(error: &rustls::Error) -> String {
     use rustls::Error as Tls;
     match error {
         Tls::InvalidCertificate(why) => format!("the server's certificate {}", of_certificate(why)),
-        Tls::InvalidMessage(_) => "what answers there does not speak TLS; is it http rather than https?".to_owned(),
+        Tls::InvalidMessage(_) => "the server does not speak TLS; is it http rather than https?".to_owned(),
         Tls::AlertReceived(alert) if refuses_us(error) => {
-            format!("TLS: the server wants a certificate of ours that it can accept ({})", spelled(alert))
+            format!("TLS: the server requires a client certificate that it accepts ({})", spelled(alert))
         }
-        Tls::AlertReceived(alert) => format!("TLS: the server broke it off ({})", spelled(alert)),
-        Tls::PeerIncompatible(why) => format!("TLS: the server knows no way that we know ({})", spelled(why)),
-        Tls::PeerMisbehaved(why) => format!("TLS: the server breaks its rules ({})", spelled(why)),
+        Tls::AlertReceived(alert) => format!("TLS: the server ended the handshake ({})", spelled(alert)),
+        Tls::PeerIncompatible(why) => format!("TLS: the server supports nothing that we support ({})", spelled(why)),
+        Tls::PeerMisbehaved(why) => format!("TLS: the server violates the protocol ({})", spelled(why)),
         Tls::InappropriateMessage { .. } | Tls::InappropriateHandshakeMessage { .. } => {
-            "TLS: the server said what was not its turn to say".to_owned()
+            "TLS: the server sent an unexpected message".to_owned()
         }
         Tls::InconsistentKeys(_) => "the certificate and the key do not belong together".to_owned(),
-        Tls::InvalidCertRevocationList(why) => format!("TLS: the list of revocations is wrong ({})", spelled(why)),
-        Tls::InvalidEncryptedClientHello(why) => format!("TLS: the hidden greeting is wrong ({})", spelled(why)),
-        // The others are words already.
+        Tls::InvalidCertRevocationList(why) => format!("TLS: invalid revocation list ({})", spelled(why)),
+        Tls::InvalidEncryptedClientHello(why) => format!("TLS: invalid encrypted client hello ({})", spelled(why)),
+        // The other errors have readable texts.
         error => format!("TLS: {error}"),
     }
 }
 
-/// What is wrong with a certificate, to follow its name.
+/// Describes what is wrong with a certificate, to follow its name.
 fn of_certificate(why: &CertificateError) -> String {
     use CertificateError as Why;
     match why {
-        Why::UnknownIssuer => "is of an unknown authority; name its authority as ca".to_owned(),
+        Why::UnknownIssuer => "is signed by an unknown authority; name its authority as ca".to_owned(),
         Why::Expired | Why::ExpiredContext { .. } => "has expired".to_owned(),
         Why::NotValidYet | Why::NotValidYetContext { .. } => {
             "is not valid yet; is the clock of this machine right?".to_owned()
@@ -67,7 +67,7 @@ fn of_certificate(why: &CertificateError) -> String {
         }
         Why::Revoked => "is revoked".to_owned(),
         Why::Other(why) if why.to_string() == AUTHORITY => {
-            "is marked as that of an authority (CA:TRUE), which no server may show; make one with CA:FALSE, and name \
+            "is that of an authority (CA:TRUE), which no server may use; make one with CA:FALSE, and name \
              it as ca"
                 .to_owned()
         }
@@ -76,12 +76,12 @@ fn of_certificate(why: &CertificateError) -> String {
     }
 }
 
-/// The name in a text such as `DnsName("a.example")`.
+/// Returns the name in a text such as `DnsName("a.example")`.
 fn inside(name: &str) -> &str {
     name.split_once('(').map_or(name, |(_, rest)| rest.trim_end_matches(')')).trim_matches('"')
 }
 
-/// A name such as `HandshakeFailure` in words.
+/// Converts a name such as `HandshakeFailure` to words.
 fn spelled<T: std::fmt::Debug + ?Sized>(name: &T) -> String {
     let name = format!("{name:?}");
     let name = name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
@@ -97,7 +97,7 @@ fn spelled<T: std::fmt::Debug + ?Sized>(name: &T) -> String {
     words
 }
 
-/// How the checker of certificates calls one of an authority that a server shows.
+/// webpki's name for the error of a server that presents a CA certificate.
 const AUTHORITY: &str = "CaUsedAsEndEntity";
 
 const REFUSALS: [AlertDescription; 8] = [
@@ -122,19 +122,19 @@ mod tests {
         let check = |error: rustls::Error, words: &str| assert_eq!(in_words(&error), words);
         check(
             rustls::Error::AlertReceived(AlertDescription::HandshakeFailure),
-            "TLS: the server broke it off (handshake failure)",
+            "TLS: the server ended the handshake (handshake failure)",
         );
         check(
             rustls::Error::AlertReceived(AlertDescription::UnknownCA),
-            "TLS: the server wants a certificate of ours that it can accept (unknown ca)",
+            "TLS: the server requires a client certificate that it accepts (unknown ca)",
         );
         check(
             rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType),
-            "what answers there does not speak TLS; is it http rather than https?",
+            "the server does not speak TLS; is it http rather than https?",
         );
         check(
             PeerIncompatible::ServerDoesNotSupportTls12Or13.into(),
-            "TLS: the server knows no way that we know (server does not support tls12 or13)",
+            "TLS: the server supports nothing that we support (server does not support tls12 or13)",
         );
         check(CertificateError::BadSignature.into(), "the server's certificate cannot be used (bad signature)");
         check(rustls::Error::DecryptError, "TLS: cannot decrypt peer's message");

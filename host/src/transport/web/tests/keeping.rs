@@ -1,13 +1,13 @@
-//! Requests on connections that a site gave up, or turned them away on.
+//! Requests on connections that a site has closed or on which it rejects them.
 
 use super::*;
 
-/// What a server does that heard a request on a connection that it had given up.
+/// The reply of a server to a request on a connection that it has given up.
 fn void() -> FixtureReply {
     FixtureReply { text: String::new(), then: AfterReply::HangUp }
 }
 
-/// The connections that these requests came on.
+/// Returns the connections that these requests came on.
 async fn connections(server: &mut FixtureServer, count: usize) -> Vec<usize> {
     let mut connections = Vec::new();
     for _ in 0..count {

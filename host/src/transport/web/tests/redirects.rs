@@ -1,4 +1,4 @@
-//! Where redirects lead, and what follows them.
+//! Redirect targets, and the headers that follow.
 
 use super::*;
 
@@ -59,13 +59,13 @@ async fn a_redirect_leads_no_further_inside_than_who_redirects() {
     for (target, why) in [
         ("http://169.254.169.254/latest/meta-data", "a link-local address"),
         ("http://[::ffff:a9fe:a9fe]/latest", "a link-local address"),
-        ("http://0.0.0.0:1/", "an address of no single machine"),
-        ("//224.0.0.1/", "an address of no single machine"),
+        ("http://0.0.0.0:1/", "a special-purpose address"),
+        ("//224.0.0.1/", "a special-purpose address"),
     ] {
         let server = FixtureServer::start(vec![reply(&format!("302 Over there\nLocation: {target}"), "")]).await;
         let web = web(&site(&server.url())).await;
         let failed = send(&web, Method::GET, "").await.err().unwrap();
-        let words = format!("{why}, to which a server at a loopback address may not lead");
+        let words = format!("{why}, which a server at a loopback address may not refer to");
         assert!(failed.to_string().contains(&words), "{target}: {failed}");
     }
 }
@@ -79,7 +79,7 @@ async fn through_a_proxy_names_are_what_is_judged() {
         let client =
             WebClient::open_with(&site("http://tools.example/mcp"), HttpVersion::Any, variables).await.unwrap();
         let failed = send(&client, Method::GET, "").await.err().unwrap();
-        assert!(failed.to_string().contains("to which a server at a public address may not lead"), "{failed}");
+        assert!(failed.to_string().contains("which a server at a public address may not refer to"), "{failed}");
         proxy.request().await;
         assert!(proxy.is_quiet() && inside.is_quiet());
     }
@@ -96,12 +96,12 @@ async fn through_a_proxy_names_are_what_is_judged() {
 async fn a_name_leads_nowhere_that_its_address_may_not() {
     let mut inside = FixtureServer::start(vec![json("{}")]).await;
     let foreign = ForeignClients::new(&site("http://127.0.0.1:1/"), HttpVersion::Any, Proxies::default());
-    // The check of names would have found this one already.
+    // The check of names would already have rejected this one.
     let request =
         reqwest::Request::new(Method::GET, Url::parse(&format!("http://localhost:{}/", inside.port)).unwrap());
     let client = foreign.client(Route::Guarded(Zone::Public), request.url()).await.unwrap();
     let error = soon(client.execute(request)).await.unwrap_err();
-    let words = "a loopback address, to which a server at a public address may not lead";
+    let words = "a loopback address, which a server at a public address may not refer to";
     assert_eq!(errors::root_cause(&error), words);
     assert!(inside.is_quiet());
 }

@@ -6,7 +6,7 @@ use crate::place::{Place, Ran, and, fixture_with};
 use crate::serving::{Serving, Web};
 
 const TOOLS: [&str; 3] = ["git_reset", "git_log", "add"];
-const HINT: &str = "deny: \"git_reste\" fits none of its 3 tools; did you mean \"git_reset\"?";
+const HINT: &str = "deny: \"git_reste\" matches none of its 3 tools; did you mean \"git_reset\"?";
 const ADMIN: &str = "0123456789abcdef0123456789abcdef";
 const READER: &str = "fedcba9876543210fedcba9876543210";
 
@@ -49,11 +49,11 @@ fn every_list_about_tools_is_looked_at() {
     assert_eq!(
         warnings,
         json!([
-            "allow: \"ad\" fits none of its 3 tools; did you mean \"add\"?",
-            "tools: \"git_lgo\" fits none of its 3 tools; did you mean \"git_log\"?",
-            "token of \"ci\": servers: \"git__add\" fits none of its 3 tools; did you mean \"add\"?",
-            "token of \"cd\": capabilities: \"tool:git/git-log\" fits none of its 3 tools; did you mean \"git_log\"?",
-            "tool_queues: \"git-l?g?\" fits none of its 3 tools; did you mean \"git_log\"?",
+            "allow: \"ad\" matches none of its 3 tools; did you mean \"add\"?",
+            "tools: \"git_lgo\" matches none of its 3 tools; did you mean \"git_log\"?",
+            "token of \"ci\": servers: \"git__add\" matches none of its 3 tools; did you mean \"add\"?",
+            "token of \"cd\": capabilities: \"tool:git/git-log\" matches none of its 3 tools; did you mean \"git_log\"?",
+            "tool_queues: \"git-l?g?\" matches none of its 3 tools; did you mean \"git_log\"?",
         ])
     );
 }
@@ -107,12 +107,12 @@ fn a_gateway_warns_when_tools_become_known_and_when_rules_change() {
     assert_eq!(warnings(ADMIN), [HINT]);
     // A token that selects nothing is told to the admin, when the file is read again.
     place.file("home/servers.yaml", config("git_reste", "git_lgo").to_string());
-    serving.logged(&["token of \"reader\": servers: \"git_lgo\" fits none"]);
+    serving.logged(&["token of \"reader\": servers: \"git_lgo\" matches none"]);
     assert_eq!(warnings(ADMIN).len(), 2);
     // What was mended is no warning any more.
     place.file("home/servers.yaml", config("git_reset", "git_log").to_string());
     serving.logged(&["was reloaded", "updated git"]);
     assert!(web(ADMIN).modern_tools().is_ok());
     assert!(warnings(ADMIN).is_empty());
-    assert!(serving.logged_so_far().iter().all(|line| !line.contains("fits none")));
+    assert!(serving.logged_so_far().iter().all(|line| !line.contains("matches none")));
 }
