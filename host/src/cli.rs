@@ -32,11 +32,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
+use crate::config::secrets::Secrets;
+use crate::gate::GateView;
+use crate::logic::{Cache, Component, ComponentOptions, InstanceLimits, LogicError, Supervisor};
+use crate::{demo, eval, ownership};
 use clap::{CommandFactory, Parser, Subcommand};
-use toolgate::config::secrets::Secrets;
-use toolgate::gate::GateView;
-use toolgate::logic::{Cache, Component, ComponentOptions, InstanceLimits, LogicError, Supervisor};
-use toolgate::{demo, eval, ownership};
 
 use context::{CliContext, ConfigFallback, ServerArgs};
 use error::CliError;
@@ -64,7 +64,7 @@ Examples:
 toolgate looks for its configuration in: --config, TOOLGATE_CONFIG, ./toolgate.yaml, ./.mcp.json, ./mcp.json, your \
 configuration folder. If there is none, `tools`, `call`, `route` and `access` use a built-in demo server.
 
-TOOLGATE_LOG sets log levels more precisely than -v (`debug`, or `toolgate::session=trace,warn`). TOOLGATE_CACHE_DIR \
+TOOLGATE_LOG sets log levels more precisely than -v (`debug`, or `crate::session=trace,warn`). TOOLGATE_CACHE_DIR \
 and TOOLGATE_AUTH_DIR are the folders for compiled components and authorizations. TOOLGATE_ALLOW_SHARED_FILES=1 \
 is the same as --allow-shared-files.
 
@@ -182,7 +182,7 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
     }
     // Dropping the guard at the end of the command exports the remaining spans.
     #[cfg(feature = "otel")]
-    let _exporting = toolgate::telemetry::start();
+    let _exporting = crate::telemetry::start();
     let open = |servers: &ServerArgs, otherwise, view| {
         CliContext::open(&cli.logic, cli.global.config.as_deref(), servers, otherwise, &secrets, view, None)
     };

@@ -47,38 +47,57 @@
 
 #![cfg_attr(not(feature = "gateway"), allow(dead_code, unused_imports, reason = "only the gateway uses them"))]
 
-pub mod access;
-pub mod calendar;
-pub mod condense;
 pub mod config;
-pub mod decide;
-pub mod demo;
-pub mod eval;
 pub mod extension;
 pub mod failure;
 pub mod gate;
 #[cfg(feature = "gateway")]
 pub mod gateway;
-pub mod json;
 pub mod logic;
-#[cfg(feature = "oauth")]
-pub mod oauth;
-pub mod ownership;
-pub mod plan;
-pub mod private_files;
-pub mod queue;
 pub mod record;
 pub mod registry;
-pub mod rpc;
 pub mod session;
-pub mod shadow;
-pub mod spill;
-mod spin_wait;
-pub mod stats;
-pub mod telemetry;
 pub mod transport;
+
+// For the command line, the tests and the benches.
+#[doc(hidden)]
+pub mod access;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
+#[doc(hidden)]
+pub mod decide;
+#[doc(hidden)]
+pub mod demo;
+#[doc(hidden)]
+pub mod eval;
+#[doc(hidden)]
+pub mod json;
+#[cfg(feature = "oauth")]
+#[doc(hidden)]
+pub mod oauth;
+#[doc(hidden)]
+pub mod queue;
+#[doc(hidden)]
+pub mod rpc;
+#[doc(hidden)]
+pub mod shadow;
+#[doc(hidden)]
 pub mod visible;
+#[doc(hidden)]
 pub mod wit;
+#[doc(hidden)]
 pub mod words;
+
+mod calendar;
+mod condense;
+mod ownership;
+mod plan;
+mod private_files;
+mod spill;
+mod spin_wait;
+mod stats;
+#[doc(hidden)]
+pub mod telemetry;
 
 pub use extension::{ToolgateCtx, ToolgateView, add_to_linker};

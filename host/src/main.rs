@@ -1,7 +1,5 @@
 //! The `toolgate` binary.
 
-mod cli;
-
 use std::process::ExitCode;
 
 /// Calls make many small allocations, which other threads free when the calls are over; the system's allocator would
@@ -11,7 +9,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     forbid_inspection();
-    cli::main()
+    toolgate::cli::main()
 }
 
 /// Keeps servers, which run as the same user, from reading our environment and memory through `/proc` or a debugger;

@@ -16,6 +16,10 @@ from pathlib import Path
 from shipped import ROOT, build, build_script
 
 
+# The most that a component may have.
+MAX_BYTES = 2_500_000
+
+
 def copy_tree(target):
     """Copies what git knows, as it is now."""
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
@@ -37,7 +41,7 @@ def main():
         for name, file in here.items():
             ours, theirs = file.read_bytes(), there[name].read_bytes()
             same = ours == theirs
-            wrong += not same
+            wrong += not same or len(ours) > MAX_BYTES
             print(f"{name}: {len(ours)} bytes, sha256 {hashlib.sha256(ours).hexdigest()}:",
                   "the same from both folders" if same else f"NOT THE SAME, {len(theirs)} bytes from the other folder")
     sys.exit(1 if wrong else 0)

@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use toolgate::access::{
+use crate::access::{
     AccessChange, AccessMatrix, AccessRight, AccessTool, ChangeDirection, ToolsByServer, admin_changes,
     anonymous_principal, changes, principals,
 };
-use toolgate::config;
-use toolgate::config::model::Config;
-use toolgate::config::resolve::check_tokens;
-use toolgate::decide::Decide;
-use toolgate::logic::Supervisor;
-use toolgate::logic::types::filtering::{Rules, Verdict};
-use toolgate::registry::Link;
+use crate::config;
+use crate::config::model::Config;
+use crate::config::resolve::check_tokens;
+use crate::decide::Decide;
+use crate::logic::Supervisor;
+use crate::logic::types::filtering::{Rules, Verdict};
+use crate::registry::Link;
 
 use super::context::{CliContext, ServerArgs};
 use super::error::{CliError, REFUSED, SERVER_UNAVAILABLE};

@@ -5,12 +5,12 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::calendar::Utc;
+use crate::config::model::{OAuthGrant, ServerAuth};
+use crate::oauth::{Account, AuthorizationStatus, BrowseError, Loopback, OAuthError};
+use crate::registry::Link;
 use clap::Subcommand;
 use serde::Serialize;
-use toolgate::calendar::Utc;
-use toolgate::config::model::{OAuthGrant, ServerAuth};
-use toolgate::oauth::{Account, AuthorizationStatus, BrowseError, Loopback, OAuthError};
-use toolgate::registry::Link;
 
 use super::context::{CliContext, ServerArgs, print_note, time};
 use super::error::CliError;

@@ -8,17 +8,17 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::config::bytes;
+use crate::config::secrets::Secrets;
+use crate::failure::{Failure as Cause, RequestError};
+use crate::gate::{CallOptions, CallOutcome};
+use crate::gateway::OUTCOME;
+use crate::json::JsonObject;
+use crate::logic::Supervisor;
+use crate::logic::types::execution::{Code, ToolCall};
+use crate::session::{RequestTimeouts, SessionRequest};
+use crate::words::NamedCase;
 use serde_json::json;
-use toolgate::config::bytes;
-use toolgate::config::secrets::Secrets;
-use toolgate::failure::{Failure as Cause, RequestError};
-use toolgate::gate::{CallOptions, CallOutcome};
-use toolgate::gateway::OUTCOME;
-use toolgate::json::JsonObject;
-use toolgate::logic::Supervisor;
-use toolgate::logic::types::execution::{Code, ToolCall};
-use toolgate::session::{RequestTimeouts, SessionRequest};
-use toolgate::words::NamedCase;
 
 use super::context::{CliContext, ServerArgs};
 use super::error::{self, CliError};

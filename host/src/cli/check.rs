@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use crate::config::resolve::server_path;
+use crate::failure::{Failure as Cause, RequestError};
+use crate::registry::{Link, Unavailable};
+use crate::session::{ListKind, Session};
 use serde::Serialize;
-use toolgate::config::resolve::server_path;
-use toolgate::failure::{Failure as Cause, RequestError};
-use toolgate::registry::{Link, Unavailable};
-use toolgate::session::{ListKind, Session};
 
 use super::context::{CliContext, ServerArgs};
 use super::error::{CliError, SERVER_UNAVAILABLE};

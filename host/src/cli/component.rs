@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use toolgate::extension::{CLIENT, CLIENT_DIGEST};
-use toolgate::logic::{EMBEDDED, EMBEDDED_DIGEST};
-use toolgate::wit;
+use crate::extension::{CLIENT, CLIENT_DIGEST};
+use crate::logic::{EMBEDDED, EMBEDDED_DIGEST};
+use crate::wit;
 
 use super::error::CliError;
 use super::printer::print_plain;

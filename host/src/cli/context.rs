@@ -6,17 +6,17 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use toolgate::config;
-use toolgate::config::duration::{self, DurationUnit};
-use toolgate::config::lineage::{self, Role};
-use toolgate::config::model::Config;
-use toolgate::config::search::{self, ConfigLocation, SearchResult};
-use toolgate::config::secrets::Secrets;
-use toolgate::config::trust::TrustStore;
-use toolgate::config::variables::Variables;
-use toolgate::gate::{Gate, GateView};
-use toolgate::logic::types::filtering::SelectedServer;
-use toolgate::registry::{Lease, Link, Registry, RegistryLifetime, RegistryOptions, Unavailable};
+use crate::config;
+use crate::config::duration::{self, DurationUnit};
+use crate::config::lineage::{self, Role};
+use crate::config::model::Config;
+use crate::config::search::{self, ConfigLocation, SearchResult};
+use crate::config::secrets::Secrets;
+use crate::config::trust::TrustStore;
+use crate::config::variables::Variables;
+use crate::gate::{Gate, GateView};
+use crate::logic::types::filtering::SelectedServer;
+use crate::registry::{Lease, Link, Registry, RegistryLifetime, RegistryOptions, Unavailable};
 
 use super::LogicArgs;
 use super::error::CliError;

@@ -3,10 +3,10 @@
 use std::io;
 use std::process::ExitCode;
 
-use toolgate::eval::EvalError;
-use toolgate::gate::GateError;
-use toolgate::logic::LogicError;
-use toolgate::logic::types::execution::Code;
+use crate::eval::EvalError;
+use crate::gate::GateError;
+use crate::logic::LogicError;
+use crate::logic::types::execution::Code;
 
 use super::style;
 

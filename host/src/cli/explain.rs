@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
+use crate::config::resolve::resolve_record_dir;
+use crate::config::secrets::Secrets;
+use crate::config::variables::Variables;
+use crate::record::compare::describe_end;
+use crate::record::directive::RecordedDirective;
+use crate::record::event::{RecordedEvent, RecordedFailure};
+use crate::record::line::{MaskedPart, Record};
+use crate::record::{self, BacktestError, LinePosition, folder};
 use serde_json::json;
-use toolgate::config::resolve::resolve_record_dir;
-use toolgate::config::secrets::Secrets;
-use toolgate::config::variables::Variables;
-use toolgate::record::compare::describe_end;
-use toolgate::record::directive::RecordedDirective;
-use toolgate::record::event::{RecordedEvent, RecordedFailure};
-use toolgate::record::line::{MaskedPart, Record};
-use toolgate::record::{self, BacktestError, LinePosition, folder};
 
 use super::context::{self, ConfigFallback};
 use super::error::CliError;
@@ -50,7 +50,7 @@ pub fn run(config: Option<&Path>, args: &Args, secrets: &Arc<Mutex<Secrets>>) ->
         BacktestError::Damaged { spot, damage } => {
             CliError::ServerError(format!("the record of call {:?} cannot be trusted: {spot}: {damage}", args.id))
         }
-        other => CliError::Usage(toolgate::failure::format_chain(&other)),
+        other => CliError::Usage(crate::failure::format_chain(&other)),
     })?;
     let Some((spot, record)) = found else {
         let text = format!("no call {:?} is recorded in {}", args.id, dir.display());

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use toolgate::config;
-use toolgate::config::import::ImportClient;
-use toolgate::config::search::{self, SearchResult};
-use toolgate::config::trust::TrustStore;
-use toolgate::config::variables::Variables;
-use toolgate::private_files;
+use crate::config;
+use crate::config::import::ImportClient;
+use crate::config::search::{self, SearchResult};
+use crate::config::trust::TrustStore;
+use crate::config::variables::Variables;
+use crate::private_files;
 
 use super::error::CliError;
 use super::printer::print_plain;

@@ -5,8 +5,8 @@ use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::config::secrets::Secrets;
 use serde::Serialize;
-use toolgate::config::secrets::Secrets;
 
 use super::error::CliError;
 use super::style;

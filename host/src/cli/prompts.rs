@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use crate::json::{self, JsonObject};
+use crate::registry::Link;
+use crate::session::{ListKind, Listing, Session};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
-use toolgate::json::{self, JsonObject};
-use toolgate::registry::Link;
-use toolgate::session::{ListKind, Listing, Session};
 
 use super::context::{CliContext, ServerArgs};
 use super::error::CliError;

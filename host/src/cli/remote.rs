@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::config::secrets::Secrets;
+use crate::config::variables::Variables;
+use crate::failure::{Failure as Cause, RequestError};
+use crate::gateway::socket::{self, RunningGateway};
+use crate::ownership;
+use crate::session::{Protocol, Session, SessionOptions};
+use crate::transport::endpoint::{Endpoint, RemoteSite, Tls};
+use crate::transport::operator_client::OperatorClient;
 use serde::Deserialize;
-use toolgate::config::secrets::Secrets;
-use toolgate::config::variables::Variables;
-use toolgate::failure::{Failure as Cause, RequestError};
-use toolgate::gateway::socket::{self, RunningGateway};
-use toolgate::ownership;
-use toolgate::session::{Protocol, Session, SessionOptions};
-use toolgate::transport::endpoint::{Endpoint, RemoteSite, Tls};
-use toolgate::transport::operator_client::OperatorClient;
 
 use super::error::CliError;
 use super::printer::Printer;

@@ -8,19 +8,19 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::{Value, json};
-use toolgate::calendar::{self, Utc};
-use toolgate::config::duration::{self, DurationUnit};
-use toolgate::config::secrets::Secrets;
-use toolgate::config::variables::Variables;
-use toolgate::logic::InstanceLimits;
-use toolgate::record::compare::DifferenceKind;
-use toolgate::record::directive::RecordedDirective;
-use toolgate::record::{
+use crate::calendar::{self, Utc};
+use crate::config::duration::{self, DurationUnit};
+use crate::config::secrets::Secrets;
+use crate::config::variables::Variables;
+use crate::logic::InstanceLimits;
+use crate::record::compare::DifferenceKind;
+use crate::record::directive::RecordedDirective;
+use crate::record::{
     Backtest, BacktestError, BacktestReport, CallExample, Candidate, DifferenceGroup, RecordFilter, ReplayMismatch,
     UnusableServer,
 };
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
 
 use super::LogicArgs;
 use super::context::{self, ConfigFallback};
@@ -75,7 +75,7 @@ pub fn run(
     };
     // A candidate that loops or wastes memory is stopped early, as a shadow is; the options can lower the limits
     // further.
-    let (asked, most) = (logic.options().limits, toolgate::shadow::limits());
+    let (asked, most) = (logic.options().limits, crate::shadow::limits());
     let limits = InstanceLimits {
         fuel: [asked.fuel, most.fuel].into_iter().flatten().min(),
         memory_bytes: asked.memory_bytes.min(most.memory_bytes),
@@ -97,7 +97,7 @@ pub fn run(
     bar.finish_and_clear();
     let report = report.map_err(|error| match error {
         BacktestError::Logic(error) => CliError::Logic(error),
-        other => CliError::Usage(toolgate::failure::format_chain(&other)),
+        other => CliError::Usage(crate::failure::format_chain(&other)),
     })?;
     // Without a candidate, every call must come out the same, so there is nothing to judge.
     let is_unjudged = |kind: &DifferenceKind| !backtest.candidate.is_same() && report.is_unjudged(*kind);

@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use crate::failure::{Failure as Cause, RequestError};
+use crate::json::{self, JsonObject};
+use crate::registry::{Link, Unavailable};
+use crate::session::{RequestTimeouts, Session, SessionRequest};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use toolgate::failure::{Failure as Cause, RequestError};
-use toolgate::json::{self, JsonObject};
-use toolgate::registry::{Link, Unavailable};
-use toolgate::session::{RequestTimeouts, Session, SessionRequest};
 
 use super::context::{CliContext, ServerArgs};
 use super::error::{CliError, SERVER_UNAVAILABLE};

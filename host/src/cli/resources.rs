@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use crate::json::{JsonObject, LossyString};
+use crate::registry::Link;
+use crate::session::{ListKind, Session};
 use serde::{Deserialize, Serialize};
-use toolgate::json::{JsonObject, LossyString};
-use toolgate::registry::Link;
-use toolgate::session::{ListKind, Session};
 
 use super::context::{CliContext, ServerArgs};
 use super::error::CliError;

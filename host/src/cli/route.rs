@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::decide::{Decide, GateId};
+use crate::demo;
+use crate::eval::EvalServers;
+use crate::logic::Supervisor;
+use crate::logic::types::{Tool, ToolRef, execution, naming};
+use crate::plan::{CallPlan, plan};
+use crate::words::{ErrorText, NamedCase};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use toolgate::decide::{Decide, GateId};
-use toolgate::demo;
-use toolgate::eval::EvalServers;
-use toolgate::logic::Supervisor;
-use toolgate::logic::types::{Tool, ToolRef, execution, naming};
-use toolgate::plan::{CallPlan, plan};
-use toolgate::words::{ErrorText, NamedCase};
 
 use super::context::CliContext;
 use super::error::{CliError, exit_code};

@@ -11,16 +11,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use toolgate::config::lineage::Role;
-use toolgate::config::model::GatewayNames;
-use toolgate::config::secrets::Secrets;
-use toolgate::config::variables::Variables;
-use toolgate::failure::format_chain;
-use toolgate::gateway::http::{self, HttpServer, Tokens};
-use toolgate::gateway::pages::GatewayPages;
-use toolgate::gateway::stdio::{self, standard};
-use toolgate::gateway::{Gateway, Relay, socket};
-use toolgate::registry::{self, Registry};
+use crate::config::lineage::Role;
+use crate::config::model::GatewayNames;
+use crate::config::secrets::Secrets;
+use crate::config::variables::Variables;
+use crate::failure::format_chain;
+use crate::gateway::http::{self, HttpServer, Tokens};
+use crate::gateway::pages::GatewayPages;
+use crate::gateway::stdio::{self, standard};
+use crate::gateway::{Gateway, Relay, socket};
+use crate::registry::{self, Registry};
 
 use super::LogicArgs;
 use super::context::{self, ConfigFallback};

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use toolgate::config::secrets::Secrets;
-use toolgate::json::JsonObject;
+use crate::config::secrets::Secrets;
+use crate::json::JsonObject;
 
 use super::error::CliError;
 use super::remote::{GatewayArgs, RemoteGateway};

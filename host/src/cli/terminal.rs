@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::config::model::ConfigInput;
+use crate::config::variables::InputPrompter;
+use crate::gate::{APPROVAL, ApprovalText, Approve, CallEvent, Consent, OnEvent};
+use crate::logic::types::execution::Question;
+use crate::registry::Registry;
+use crate::session::{OnProgress, Progress};
+use crate::transport::BoxFuture;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use toolgate::config::model::ConfigInput;
-use toolgate::config::variables::InputPrompter;
-use toolgate::gate::{APPROVAL, ApprovalText, Approve, CallEvent, Consent, OnEvent};
-use toolgate::logic::types::execution::Question;
-use toolgate::registry::Registry;
-use toolgate::session::{OnProgress, Progress};
-use toolgate::transport::BoxFuture;
 
 use super::style;
 

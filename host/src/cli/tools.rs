@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::config::secrets::Secrets;
+use crate::json::{JsonObject, to_raw};
+use crate::logic::Supervisor;
+use crate::logic::types::naming;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use toolgate::config::secrets::Secrets;
-use toolgate::json::{JsonObject, to_raw};
-use toolgate::logic::Supervisor;
-use toolgate::logic::types::naming;
 
 use super::context::{CliContext, ServerArgs};
 use super::error::{CliError, SERVER_UNAVAILABLE};

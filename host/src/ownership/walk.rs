@@ -64,8 +64,15 @@ pub(super) fn judge_metadata(path: &Path, found: &Metadata) -> Result<(), Owners
     let others = found.mode() & OTHERS_WRITE != 0;
     match (group, others) {
         (None, false) => Ok(()),
+        // Kubernetes mounts a ConfigMap so: a folder that everybody may write to, on a mount that nobody can write to.
+        _ if is_read_only(path) => Ok(()),
         (group, others) => Err(exposure_error(path, kind, ExposureCause::Writable { group, others })),
     }
+}
+
+/// Reports whether the file system of a path is mounted read-only.
+fn is_read_only(path: &Path) -> bool {
+    rustix::fs::statvfs(path).is_ok_and(|mount| mount.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }
 
 /// Reports whether a link in this folder is one of the system's.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::access::{AccessChange, AccessRight, AccessTool, ChangeDirection};
+use crate::logic::types::filtering::Verdict;
+use crate::registry::UnmatchedRule;
 use serde::Serialize;
-use toolgate::access::{AccessChange, AccessRight, AccessTool, ChangeDirection};
-use toolgate::logic::types::filtering::Verdict;
-use toolgate::registry::UnmatchedRule;
 
 use super::{Args, page};
 use crate::cli::context::{CliContext, print_note};

@@ -1,13 +1,13 @@
 //! A gateway's answer to a call: the MCP result, and how the call was decided.
 
+use crate::decide::Decide;
+use crate::gateway::OUTCOME;
+use crate::json::{JsonObject, to_raw};
+use crate::logic::Supervisor;
+use crate::logic::types::execution::Code;
+use crate::words::{ErrorText, NamedCase};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use toolgate::decide::Decide;
-use toolgate::gateway::OUTCOME;
-use toolgate::json::{JsonObject, to_raw};
-use toolgate::logic::Supervisor;
-use toolgate::logic::types::execution::Code;
-use toolgate::words::{ErrorText, NamedCase};
 
 use crate::cli::error::CliError;
 

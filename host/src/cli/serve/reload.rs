@@ -5,17 +5,17 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use toolgate::config;
-use toolgate::config::loosened::find_loosened;
-use toolgate::config::resolve::{ResolvedShadow, ResolvedToken};
-use toolgate::config::search::ConfigLocation;
-use toolgate::config::secrets::Secrets;
-use toolgate::config::trust::TrustStore;
-use toolgate::config::variables::Variables;
-use toolgate::failure::format_chain;
-use toolgate::gateway::Gateway;
-use toolgate::gateway::http::{AppliedChange, PreparedChange};
-use toolgate::registry::ConfigChanges;
+use crate::config;
+use crate::config::loosened::find_loosened;
+use crate::config::resolve::{ResolvedShadow, ResolvedToken};
+use crate::config::search::ConfigLocation;
+use crate::config::secrets::Secrets;
+use crate::config::trust::TrustStore;
+use crate::config::variables::Variables;
+use crate::failure::format_chain;
+use crate::gateway::Gateway;
+use crate::gateway::http::{AppliedChange, PreparedChange};
+use crate::registry::ConfigChanges;
 use tracing::{info, warn};
 
 use super::setup::GatewaySetup;

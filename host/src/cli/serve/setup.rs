@@ -2,15 +2,15 @@
 
 use std::net::ToSocketAddrs;
 
-use toolgate::config::model::{Config, GatewayRules, Problem};
-use toolgate::config::resolve::{ResolvedGateway, ResolvedShadow, ResolvedToken, resolve_gateway, resolve_shadow};
-use toolgate::config::secrets::Secrets;
-use toolgate::config::variables::Variables;
-use toolgate::failure::format_chain;
-use toolgate::gate;
-use toolgate::gateway;
-use toolgate::gateway::client::Principal;
-use toolgate::gateway::http::{self, Tokens};
+use crate::config::model::{Config, GatewayRules, Problem};
+use crate::config::resolve::{ResolvedGateway, ResolvedShadow, ResolvedToken, resolve_gateway, resolve_shadow};
+use crate::config::secrets::Secrets;
+use crate::config::variables::Variables;
+use crate::failure::format_chain;
+use crate::gate;
+use crate::gateway;
+use crate::gateway::client::Principal;
+use crate::gateway::http::{self, Tokens};
 
 use super::Args;
 use crate::cli::error::CliError;

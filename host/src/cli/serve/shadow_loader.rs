@@ -5,12 +5,12 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::config;
+use crate::config::resolve::ResolvedShadow;
+use crate::failure::format_chain;
+use crate::gateway::Gateway;
+use crate::shadow::{Shadow, ShadowOptions, ShadowState, limits};
 use sha2::{Digest, Sha256};
-use toolgate::config;
-use toolgate::config::resolve::ResolvedShadow;
-use toolgate::failure::format_chain;
-use toolgate::gateway::Gateway;
-use toolgate::shadow::{Shadow, ShadowOptions, ShadowState, limits};
 use tracing::{info, warn};
 
 use super::watch::WatchedFile;

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use toolgate::calendar::Utc;
+use crate::calendar::Utc;
 
 use super::report::{ServerReport, StatusReport};
 use super::{PAGE, draw, print_json, read};

@@ -1,11 +1,11 @@
 //! A tool in a list, from a gate or from a gateway.
 
-use toolgate::decide::Decide;
-use toolgate::gate::Gate;
-use toolgate::json::JsonObject;
-use toolgate::logic::Supervisor;
-use toolgate::logic::types::{ToolRef, catalog::ExposedTool, naming};
-use toolgate::words::ErrorText;
+use crate::decide::Decide;
+use crate::gate::Gate;
+use crate::json::JsonObject;
+use crate::logic::Supervisor;
+use crate::logic::types::{ToolRef, catalog::ExposedTool, naming};
+use crate::words::ErrorText;
 
 use crate::cli::error::CliError;
 use crate::cli::requests;

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::place::{Place, and, demo, fixture};
+use crate::place::{Place, TOOLGATE, and, demo, fixture};
 use crate::serving::Serving;
 
 /// The file that the runs are told of.
@@ -71,6 +71,42 @@ fn a_folder_above_that_others_may_write_is_refused_unless_it_is_sticky() {
     place.run(&["tools"]).ends(2).says("can replace what is in it").says(&chmod);
     set(&place.path("home"), 0o1777);
     place.run(&["tools"]).ends(0);
+}
+
+/// As Kubernetes mounts a ConfigMap: everybody may write to the folder by its mode, and nobody can.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_folder_on_a_read_only_mount_passes_whatever_its_mode() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let folder = place.path("work/mounted");
+    fs::create_dir(&folder).unwrap();
+    let config = place.file("work/config.json", json!({"mcpServers": {"demo": demo()}}).to_string());
+    let run = |options: &str| {
+        let script = format!(
+            "mount -t tmpfs -o mode=0777 none {folder} && cp {config} {folder}/mcp.json && mount -o remount,{options} {folder} || exit 99; \
+             exec {TOOLGATE} tools --config {folder}/mcp.json",
+            folder = folder.display(),
+            config = config.display(),
+        );
+        let mut shell = std::process::Command::new("unshare");
+        let toolgate = place.command::<&str>(&[]);
+        shell.args(["--mount", "sh", "-c", &script]).current_dir(place.path("work"));
+        shell.env_clear().envs(toolgate.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        let ran = shell.output().expect("unshare runs");
+        (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
+    };
+    let (code, said) = run("ro");
+    if code == Some(99) || said.contains("unshare") {
+        return eprintln!("not tried: nothing can be mounted here: {said}");
+    }
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = run("rw");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("chmod o-w"), "{said}");
 }
 
 #[test]
