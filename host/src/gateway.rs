@@ -39,32 +39,32 @@ use client_session::slow_servers::SlowServers;
 use metrics::ToolCallCounts;
 use seal::StateSealer;
 
-/// How the gateway shows itself.
+/// Options of the gateway.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GatewayOptions {
-    /// How tools and prompts are named; none means as the configuration says.
+    /// How tools and prompts are named; `None` means as configured.
     pub names: Option<naming::NamingStyle>,
-    /// Only this server, with its own names.
+    /// Exposes only this server, with its own names.
     pub expose: Option<String>,
-    /// What each principal may use; who is not named here may use all.
+    /// What each principal may use; principals without an entry may use everything.
     pub views: HashMap<String, GateView>,
 }
 
-/// The gateway: it lets clients in, each with a gate of its own.
+/// The gateway: one MCP server for many clients, each with its own gate.
 pub struct Gateway {
     state: Arc<GatewayState>,
-    /// Clients of 2026-07-28, by principal.
+    /// The sessions shared by clients of 2026-07-28, by principal.
     stateless: Mutex<HashMap<Principal, Arc<ClientSession>>>,
-    /// The gates of operators who try tools, by principal.
+    /// The gates for tool calls from the dashboard and the API, by principal.
     operator_gates: Mutex<HashMap<Principal, Arc<Gate>>>,
-    /// The doors that are open.
+    /// The open listeners.
     listeners: Mutex<Vec<OpenListener>>,
-    /// What is asked beside the logic that decides.
+    /// The shadow policy that judges finished calls, if there is one.
     shadow: Mutex<Option<Arc<Shadow>>>,
     since: SystemTime,
 }
 
-/// A door that is open, as operators see it.
+/// An open listener, as operators see it.
 #[derive(Clone)]
 struct OpenListener {
     name: &'static str,
@@ -72,35 +72,35 @@ struct OpenListener {
     load: Arc<LoadLimiter>,
 }
 
-/// What all clients share.
+/// The state that all clients share.
 pub(crate) struct GatewayState {
     registry: Arc<Registry>,
     relay: Arc<Relay>,
-    /// Servers that nobody waits for, since they kept others waiting.
+    /// Servers that no list waits for, because they kept clients waiting.
     slow_servers: Arc<SlowServers>,
-    /// The addresses of resources that several servers have, each with the one whose is not shown.
+    /// Reported duplicates: the server whose resource or prompt is not used, and its URI or name.
     duplicates: Mutex<HashSet<(String, String)>>,
     recent: RecentCalls,
     call_counts: ToolCallCounts,
-    /// Knows again what clients without a session bring back.
+    /// Seals and verifies the state that clients without a session return.
     sealer: StateSealer,
-    /// The one server that is shown with its own names.
+    /// The only exposed server, under its own names.
     expose: Option<String>,
     active: Mutex<Arc<ActiveOptions>>,
-    /// Counts what was shown; each client looks whether it knows it.
+    /// The version of the options; each client compares it with the version that it last applied.
     edition: AtomicU64,
 }
 
-/// What is shown to whom, now.
+/// The options in force, and the principals whose access was revoked.
 struct ActiveOptions {
     options: GatewayOptions,
-    /// Principals that were there once; they may use nothing.
+    /// Principals that were removed from the configuration; they may use nothing.
     revoked: HashSet<String>,
 }
 
 impl Gateway {
-    /// A gateway over these servers. The relay must be the handler that the registry was built with, or servers have
-    /// nobody to ask.
+    /// Creates a gateway for these servers. `relay` must be the handler that the registry was built with; otherwise
+    /// servers cannot ask clients anything.
     pub fn new(registry: Arc<Registry>, relay: Arc<Relay>, options: GatewayOptions) -> Self {
         let state = Arc::new(GatewayState {
             registry,
@@ -118,18 +118,17 @@ impl Gateway {
         Gateway { state, stateless, operator_gates, listeners, shadow, since: SystemTime::now() }
     }
 
-    /// Takes another configuration, and shows itself otherwise: from its next request on, each client uses what it may
-    /// now. Servers of `anew` begin anew though nothing has changed in their configuration. Who had a view of its own and
-    /// has none now may use nothing; the exposed server stays the same.
+    /// Applies a new configuration and new options, which clients use from their next request on.
     ///
-    /// Nothing changes where the settings, or a view of them, cannot be used.
+    /// Servers in `anew` restart even if their configuration is unchanged. A principal that had a view and has none now
+    /// may use nothing. The exposed server stays the same. If the settings or a view are invalid, nothing changes.
     pub fn reload(
         &self,
         mut config: Config,
         anew: &BTreeSet<String>,
         options: GatewayOptions,
     ) -> Result<ConfigChanges, GateError> {
-        // Who could not be given less would keep what it has.
+        // Check every view first: a client whose new view is invalid would keep its old access.
         let views = options.views.iter().map(|(name, view)| (Some(name.as_str()), view.clone()));
         let views = views.chain([(None, GateView::default())]);
         let views = views.map(|(name, view)| (name, self.state.restrict_to_exposed(view)));
@@ -142,9 +141,9 @@ impl Gateway {
         let shown = Arc::new(ActiveOptions { options, revoked });
         *self.state.active.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&shown);
         self.state.edition.fetch_add(1, Ordering::SeqCst);
-        // After that, so that nobody who has departed comes in again.
+        // Only after the revocation is in force, or a revoked principal could open a session again.
         self.lock_stateless().retain(|principal, _| !shown.revoked.contains(&principal.name));
-        // Calls under way keep the gates that they are made through.
+        // Running calls keep their gates.
         self.operator_gates.lock().unwrap_or_else(PoisonError::into_inner).clear();
         if !same {
             self.state.registry.announce_changes();
@@ -156,28 +155,28 @@ impl Gateway {
         self.stateless.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The servers behind the gateway.
+    /// Returns the registry of the servers behind the gateway.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.state.registry
     }
 
-    /// The calls of late.
+    /// Returns the most recent calls.
     pub fn recent(&self) -> &RecentCalls {
         &self.state.recent
     }
 
-    /// Has a candidate asked beside the logic that decides, in place of the one before; none means that nothing is.
+    /// Sets the shadow policy, or removes it with `None`.
     pub fn set_shadow(&self, shadow: Option<Arc<Shadow>>) {
         self.registry().set_observer(shadow.clone().map(|shadow| shadow as _));
         *self.shadow.lock().unwrap_or_else(PoisonError::into_inner) = shadow;
     }
 
-    /// What is asked beside the logic that decides.
+    /// Returns the shadow policy, if there is one.
     pub fn shadow(&self) -> Option<Arc<Shadow>> {
         self.shadow.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Shows operators what a door carries; its name is one of few, since figures are kept by it.
+    /// Registers a listener for the dashboard and the metrics. `name` is a metric label, so there must be few of them.
     pub fn add_listener(&self, name: &'static str, address: String, limiter: Arc<LoadLimiter>) {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(OpenListener {
             name,
@@ -190,7 +189,7 @@ impl Gateway {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The gate of an operator of this principal, with texts for people.
+    /// Returns the gate for API calls of this principal; its texts are written for people.
     fn operator_gate(&self, principal: &Principal) -> Result<Arc<Gate>, api::ApiResponse> {
         let mut desks = self.operator_gates.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(gate) = desks.get(principal) {
@@ -231,7 +230,7 @@ impl ClientFactory for Gateway {
 }
 
 impl GatewayState {
-    /// Keeps and counts a call of this principal that is over.
+    /// Records and counts a finished call of this principal.
     fn remember(&self, principal: &str, result: ToolResult, latency: Duration) {
         let ToolResult { call_id, name, tool, code, attempts, trace, .. } = result;
         self.call_counts.add(tool.as_ref(), code);
@@ -239,29 +238,29 @@ impl GatewayState {
         self.recent.add(RecentCall { id: call_id, at, principal, name, tool, code, attempts, latency, trace });
     }
 
-    /// Lets whoever runs the gateway know, once, that a server has an address or a name that is taken before.
+    /// Warns once that a server lists a URI or name that is already taken.
     fn warn_duplicate(&self, server: &str, name: &str, owner: &str) {
         let mut doubled = self.duplicates.lock().unwrap_or_else(PoisonError::into_inner);
         if doubled.len() == MOST_DOUBLED || !doubled.insert((server.to_owned(), name.to_owned())) {
             return;
         }
         match server == owner {
-            true => warn!(server, "it lists {name:?} more than once, and the first one counts"),
-            false => warn!(server, "{name:?} is of server {owner:?} too, and that one's counts"),
+            true => warn!(server, "the server lists {name:?} more than once; only the first is used"),
+            false => warn!(server, "server {owner:?} also lists {name:?}; that one is used"),
         }
     }
 
-    /// What a client of this principal may use now.
+    /// Returns what a client of this principal may use now, or an error if its access was revoked.
     fn view(&self, principal: &Principal) -> Result<GateView, GateError> {
         let shown = self.active();
         if shown.revoked.contains(&principal.name) {
-            return Err(GateError::Settings(format!("{:?} may use nothing any more", principal.name)));
+            return Err(GateError::Settings(format!("the access of {:?} was revoked", principal.name)));
         }
         let view = shown.options.views.get(&principal.name).cloned().unwrap_or_default();
         Ok(GateView { pass_through: true, ..self.restrict_to_exposed(view) })
     }
 
-    /// What of a view is of the exposed server, where there is one. Who may not use that may use nothing.
+    /// Restricts a view to the exposed server, if there is one; a view without that server allows nothing.
     fn restrict_to_exposed(&self, mut view: GateView) -> GateView {
         let Some(server) = &self.expose else { return view };
         let selected = view.selection.take().map(|mut selected| {
@@ -269,7 +268,7 @@ impl GatewayState {
             selected
         });
         if selected.as_ref().is_some_and(Vec::is_empty) {
-            // A selection names a server at least; what takes all of it away is that nothing is granted.
+            // A selection must name a server; granting no capabilities denies everything.
             view.capabilities = Some(Vec::new());
         }
         let whole = || vec![filtering::SelectedServer { id: server.clone(), tools: Vec::new() }];
@@ -282,5 +281,5 @@ impl GatewayState {
     }
 }
 
-/// Of how many addresses that several servers have is told.
+/// The maximum number of duplicates that are reported.
 const MOST_DOUBLED: usize = 1000;

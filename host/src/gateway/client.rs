@@ -1,4 +1,4 @@
-//! Where the doors of the gateway (standard input and output, HTTP) meet what is behind them.
+//! The interface between the gateway's listeners (standard input and output, HTTP) and its client sessions.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -9,33 +9,34 @@ use crate::gate::{GateError, LOCAL};
 use crate::rpc::{self, Message};
 use crate::transport::BoxFuture;
 
-/// Who a client is, by the token that it showed.
+/// The identity of a client, from its token.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Principal {
-    /// The name, for logs and for rules.
+    /// The name, used in logs and rules.
     pub name: String,
-    /// It may see and change how the gateway itself is.
+    /// Whether it may see and change the state of the gateway.
     pub admin: bool,
 }
 
 impl Principal {
-    /// Who comes over standard input and output or through the socket: the user who runs the gateway.
+    /// Returns the principal of standard input and output and of the socket: the user who runs the gateway.
     pub fn local() -> Self {
         Principal { name: LOCAL.to_owned(), admin: true }
     }
 
-    /// Who shows no token where none is asked for: any program of this machine, which may look and call tools.
+    /// Returns the principal of HTTP clients if no tokens are configured: any local program, which may look and call
+    /// tools.
     pub fn anybody() -> Self {
         Principal { name: LOCAL.to_owned(), admin: false }
     }
 }
 
-/// A way to a client, for messages beside the answer to a request: progress, logs, questions.
+/// A channel to a client for messages other than responses: progress, logs, questions.
 pub trait ClientSink: Send + Sync + 'static {
-    /// Sends one JSON-RPC message, where there is room for it.
+    /// Sends one JSON-RPC message if there is room for it.
     fn send(&self, text: String) -> Result<(), SinkError>;
 
-    /// Waits until there may be room again; what happens after this is called is not missed.
+    /// Waits until there may be room again. Room that becomes free after this call is not missed.
     fn wait_for_room(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
@@ -44,20 +45,20 @@ pub trait ClientSink: Send + Sync + 'static {
 /// Why a message was not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SinkError {
-    /// There is no room for it now; this is the message.
+    /// There is no room now; contains the message.
     Full(String),
-    /// It cannot arrive any more.
+    /// The client is gone.
     Closed,
 }
 
 impl dyn ClientSink + '_ {
-    /// Sends what may be lost.
+    /// Sends a message, or drops it if there is no room.
     pub(super) fn send_or_drop(&self, text: String) {
-        // Who does not read on misses it.
+        // A client that does not read misses it.
         let _ = self.send(text);
     }
 
-    /// Sends a message as soon as there is room for it; false where it cannot arrive any more.
+    /// Sends a message as soon as there is room; returns false if the client is gone.
     pub(super) async fn deliver(&self, mut text: String) -> bool {
         loop {
             let room = self.wait_for_room();
@@ -66,38 +67,38 @@ impl dyn ClientSink + '_ {
                 Err(SinkError::Closed) => return false,
                 Err(SinkError::Full(text)) => text,
             };
-            // There may be room that nobody tells of.
+            // Not every sink reports room.
             let _ = tokio::time::timeout(PATIENCE, room).await;
         }
     }
 }
 
-/// How long is waited for room before a message is tried again.
+/// How long to wait for room before sending is tried again.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A message of a client, and what comes with it.
+/// A message from a client, with its context.
 pub struct ClientMessage {
     /// The message.
     pub message: Message,
-    /// The headers of MCP; `None` on standard input.
+    /// The MCP headers; `None` on standard input.
     pub headers: Option<McpHeaders>,
-    /// Takes messages to the client that belong to this one.
+    /// Sends the client messages that belong to this one.
     pub sink: Arc<dyn ClientSink>,
     /// Admits the messages of a batch; without it a batch is refused.
     pub batch: Option<Box<dyn Admission>>,
 }
 
-/// Lets the messages of a batch in one by one, so that each counts against every bound as if it had come alone.
+/// Admits the messages of a batch one by one, so that each counts against every limit as if it were sent alone.
 pub trait Admission: Send + Sync + 'static {
-    /// Lets the next message in, which counts until the place is dropped. Says what the message is, by whether it asks for an
-    /// answer and by its id; one that is over a bound gets the answer that this returns as an error.
+    /// Admits the next message, which counts until the guard is dropped; `asks` says whether it expects a response. If
+    /// it exceeds a limit, the error is the response to it.
     fn admit(&self, asks: bool, id: Option<&str>) -> Result<AdmissionGuard, String>;
 }
 
-/// The place of one message among those that are counted, which it has until this is dropped.
+/// Counts one message against the limits until it is dropped.
 pub type AdmissionGuard = Box<dyn Any + Send>;
 
-/// What MCP puts into the headers of a request.
+/// The MCP headers of an HTTP request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct McpHeaders {
     /// `MCP-Protocol-Version`.
@@ -106,23 +107,23 @@ pub struct McpHeaders {
     pub method: Option<String>,
     /// `Mcp-Name`, decoded.
     pub name: Option<String>,
-    /// The headers `Mcp-Param-…` with their names in small letters, as they came.
+    /// The `Mcp-Param-…` headers: names in lower case, values as received.
     pub params: Vec<(String, String)>,
 }
 
-/// The answer to a message.
+/// The response to a message.
 pub struct GatewayResponse {
     /// The JSON text.
     pub text: String,
-    /// The status that it has over HTTP.
+    /// Its HTTP status.
     pub status: u16,
-    /// It is a JSON-RPC error.
+    /// Whether it is a JSON-RPC error.
     pub is_error: bool,
-    /// What is left to be done, which happens when this is dropped: the client need not wait for it.
+    /// Remaining work, which runs when this is dropped so that the client need not wait for it.
     pub deferred: Option<DeferredWork>,
 }
 
-/// What does something when it is dropped.
+/// Work that runs on drop.
 pub type DeferredWork = Box<dyn Any + Send>;
 
 impl GatewayResponse {
@@ -137,40 +138,40 @@ impl GatewayResponse {
     }
 }
 
-/// What is behind the door for one client.
+/// Handles the messages of one client.
 pub trait ClientHandler: Send + Sync + 'static {
-    /// Takes a message (a request, a notification, an answer, or a batch) and gives the answer, where it gets one.
+    /// Handles a message (a request, notification, response or batch) and returns the response, if it gets one.
     /// Dropping the future cancels the request.
     fn handle(self: Arc<Self>, message: ClientMessage) -> BoxFuture<'static, Option<GatewayResponse>>;
 
-    /// Ends what only waits for news: it has no end of its own, and the door is about to close.
+    /// Ends subscriptions, which have no end of their own, because the listener is about to close.
     fn end_subscriptions(&self);
 
-    /// Cancels what is under way: each request gets an answer that says so.
+    /// Cancels all running requests; each gets a response that says so.
     fn cancel(&self);
 
-    /// The client has gone.
+    /// Closes the session after the client has disconnected.
     fn close(self: Arc<Self>) -> BoxFuture<'static, ()>;
 }
 
-/// Lets clients in.
+/// Opens client sessions.
 pub trait ClientFactory: Send + Sync + 'static {
-    /// A client of the initialize era, with a session of its own; `outlet` is for what the gateway sends unasked.
+    /// Opens a session for a client of the initialize era; `sink` carries what the gateway sends on its own.
     fn open_client(
         &self,
         principal: &Principal,
         sink: Arc<dyn ClientSink>,
     ) -> Result<Arc<dyn ClientHandler>, GateError>;
 
-    /// The clients of 2026-07-28 that show the same token; they have no session.
+    /// Returns the handler that all clients of 2026-07-28 with this principal share; they have no session.
     fn stateless_client(&self, principal: &Principal) -> Result<Arc<dyn ClientHandler>, GateError>;
 
-    /// Those of them that are there.
+    /// Returns the existing handlers of clients of 2026-07-28.
     fn stateless_clients(&self) -> Vec<Arc<dyn ClientHandler>>;
 }
 
-/// Why a batch is refused.
+/// The error for a batch in a version that has none.
 pub(super) const NO_BATCH: &str =
-    "a batch is only for sessions of 2025-03-26 and earlier: send each message on its own";
-/// The member of `_meta` by which a message of 2026-07-28 names its version.
+    "batches are only allowed in sessions of 2025-03-26 and earlier: send each message on its own";
+/// The member of `_meta` with the protocol version of a message of 2026-07-28.
 pub(super) const VERSION_META: &str = "io.modelcontextprotocol/protocolVersion";

@@ -1,4 +1,4 @@
-//! The face that the gateway shows to one client: an MCP server of both eras.
+//! One client of the gateway, which serves it as an MCP server of both eras.
 
 mod approval;
 mod batch;
@@ -47,58 +47,58 @@ pub(crate) use questions::ClientRequest;
 use resource_links::ResourceLinks;
 use tool_list::ToolListCache;
 
-/// The face that the gateway shows to one client.
+/// The session of one client, or of all clients of 2026-07-28 that share a principal.
 pub(crate) struct ClientSession {
     me: Weak<ClientSession>,
     gateway: Arc<GatewayState>,
     gate: Gate,
     principal: Principal,
-    /// The name of the principal, for the record of each call.
+    /// The name of the principal, for records and log lines of calls.
     name: Arc<str>,
-    /// The way for what is sent unasked; clients of 2026-07-28 have none.
+    /// Carries what the gateway sends on its own; clients of 2026-07-28 have none.
     sink: Option<Arc<dyn ClientSink>>,
     session: Mutex<SessionState>,
-    /// What is under way and can be stopped, by the client's id of the request.
+    /// The running requests that can be cancelled, by the client's request id.
     cancel_handles: Mutex<BTreeMap<String, CancelHandle>>,
-    /// What its client stopped and wants no answer to any more, by the same id.
+    /// The ids of requests that the client cancelled and that get no response.
     cancelled_ids: Mutex<HashSet<String>>,
-    /// What the client was asked, and who waits for its answer.
+    /// The questions that the client has not answered yet.
     pending: Mutex<PendingQuestions>,
     next: AtomicU64,
-    /// Tells those who only listen that there will be no more news.
+    /// Notified when all subscriptions end.
     subscriptions_ended: Notify,
-    /// The client of a session will ask nothing more.
+    /// Set when the listener of a client with a session closes.
     closing: AtomicBool,
-    /// Tells requests that are no calls that they are cancelled.
+    /// Notified when all requests other than tool calls are cancelled.
     cancelled: Notify,
     tool_list: ToolListCache,
-    /// The resources that servers named in their answers.
+    /// The resources that servers linked to in results.
     resource_links: ResourceLinks,
-    /// Which of the gateway's settings it has taken over.
+    /// The version of the gateway's options that was last applied.
     edition: AtomicU64,
-    /// The lines of servers' logs that it was told last.
+    /// The server log messages that were last sent to the client.
     sent_logs: Mutex<VecDeque<u64>>,
 }
 
-/// Who waits for which answer of the client.
+/// Where to send the client's answers, by the id of the question.
 type PendingQuestions = HashMap<u64, oneshot::Sender<Result<Box<RawValue>, RpcError>>>;
 
-/// What a client of the initialize era said of itself.
+/// The session of a client of the initialize era.
 #[derive(Default)]
 struct SessionState {
-    /// The version that was agreed on.
+    /// The negotiated protocol version.
     version: Option<&'static str>,
-    /// What it can be asked, as it wrote it.
+    /// The capabilities that servers can use, as the client wrote them.
     capabilities: Option<Arc<str>>,
-    /// The least grave lines of servers' logs that it wants.
+    /// The lowest level of server log messages that the client wants.
     log_level: Option<LogLevel>,
-    /// The resources whose content it wants to hear of.
+    /// The resources that the client subscribed to.
     subscribed: HashMap<String, ResourceWatcher>,
-    /// Tells the client what has changed.
+    /// The task that notifies the client of changes.
     notifier: Option<tokio::task::AbortHandle>,
 }
 
-/// What comes with a message.
+/// The context of a message.
 struct Envelope {
     headers: Option<McpHeaders>,
     sink: Arc<dyn ClientSink>,
@@ -111,7 +111,7 @@ impl ClientSession {
         principal: &Principal,
         sink: Option<Arc<dyn ClientSink>>,
     ) -> Result<Arc<Self>, GateError> {
-        // Before the view, so that a change between the two is not missed.
+        // Read before the view, so that a change in between is not missed.
         let edition = AtomicU64::new(inside.edition.load(Ordering::SeqCst));
         let gate = Gate::open(&inside.registry, inside.view(principal)?)?;
         Ok(Arc::new_cyclic(|me| ClientSession {
@@ -136,7 +136,8 @@ impl ClientSession {
         }))
     }
 
-    /// Takes over what the client may use now, where that has changed. Who may use nothing is about to be sent away.
+    /// Applies the client's current view if the options have changed. A revoked client keeps its view; its session ends
+    /// soon.
     fn sync_view(&self) {
         let edition = self.gateway.edition.load(Ordering::SeqCst);
         if self.edition.load(Ordering::SeqCst) == edition {
@@ -145,26 +146,26 @@ impl ClientSession {
         if let Ok(view) = self.gateway.view(&self.principal) {
             self.gate.set_view(view);
         }
-        // Last, so that no other request goes on before.
+        // Stored last, so that no other request continues with the old view.
         self.edition.store(edition, Ordering::SeqCst);
     }
 
-    /// Whether the client may use nothing any more.
+    /// Reports whether the client's access was revoked.
     fn is_revoked(&self) -> bool {
         self.gateway.view(&self.principal).is_err()
     }
 
-    /// Whether several clients may share it: those of 2026-07-28 that have no session.
+    /// Reports whether several clients may share this session: those of 2026-07-28.
     fn is_shared(&self) -> bool {
         self.sink.is_none()
     }
 
-    /// The names that the client is shown.
+    /// Returns the style of the names that the client sees.
     fn style(&self) -> NamingStyle {
         self.gateway.active().options.names.clone().unwrap_or_else(|| self.gate.style())
     }
 
-    /// The server whose own names the client is shown, where it is one alone.
+    /// Returns the exposed server, if only one is exposed under its own names.
     fn exposed(&self) -> Option<&str> {
         self.gateway.expose.as_deref()
     }
@@ -198,9 +199,9 @@ impl ClientSession {
         };
         let mut deferred = None;
         let answer = match request.method() {
-            // The gate cancels it, and knows what became of it.
+            // The gate itself cancels calls and records their result.
             "tools/call" => calls::call(self, &context, request, envelope, &mut deferred).await,
-            // Boxed, so that the future of a call has no room for it.
+            // Boxed, to keep the future of a call small.
             _ => Box::pin(self.unless_cancelled(methods::answer(self, &context, request, envelope))).await,
         };
         if self.take_cancelled(id, envelope) {
@@ -232,13 +233,13 @@ impl ClientSession {
                 }
             }
             "notifications/initialized" => self.start_notifier(),
-            // On standard input there is one client.
+            // Without headers this is standard input, which has only one client.
             "notifications/roots/list_changed" => self.tell_roots_changed(envelope.headers.is_none()),
             _ => {}
         }
     }
 
-    /// Tells the client from now on what has changed.
+    /// Starts the task that notifies the client of changes, unless it already runs.
     fn start_notifier(&self) {
         let Some(sink) = self.sink.clone() else { return };
         let client = self.me.clone();
@@ -246,7 +247,7 @@ impl ClientSession {
         session.notifier.get_or_insert_with(|| tokio::spawn(notifications::run_notifier(client, sink)).abort_handle());
     }
 
-    /// Whether the client has not been told this line of a log yet; it counts as told from now on.
+    /// Marks a log message as sent; returns false if it already was.
     fn mark_log_sent(&self, line: u64) -> bool {
         let mut told = self.sent_logs.lock().unwrap_or_else(PoisonError::into_inner);
         if told.contains(&line) {
@@ -278,7 +279,7 @@ impl ClientHandler for ClientSession {
             let ClientMessage { message, headers, sink, batch } = incoming;
             let envelope = Envelope { headers, sink, batch };
             match message {
-                // Boxed, so that the future of another message has no room for it.
+                // Boxed, to keep the future of a single message small.
                 Message::Batch(batch) => Box::pin(self.handle_batch(batch.parts, &envelope)).await,
                 message => self.handle_one(message, &envelope).await,
             }
@@ -286,7 +287,7 @@ impl ClientHandler for ClientSession {
     }
 
     fn end_subscriptions(&self) {
-        // Clients without a session may come through another door.
+        // Clients without a session may still use another listener.
         self.closing.store(self.sink.is_some(), Ordering::SeqCst);
         self.subscriptions_ended.notify_waiters();
     }
@@ -318,13 +319,13 @@ impl Drop for ClientSession {
     }
 }
 
-/// The parameters of a request of this method.
+/// Reads the parameters of a request.
 fn params_of<'a, T: Deserialize<'a>>(method: &str, params: &'a str) -> Result<T, RpcError> {
     serde_json::from_str(params)
         .map_err(|error| RpcError::new(INVALID_PARAMS, format!("{method} cannot be read: {error}")))
 }
 
-/// Answers a message that has no id to answer to.
+/// Returns the error for a message without a usable id.
 fn invalid_message(why: &str) -> GatewayResponse {
     error_response(&RpcError::new(INVALID_REQUEST, format!("this is not a JSON-RPC message: {why}")))
 }
@@ -334,5 +335,5 @@ fn error_response(error: &RpcError) -> GatewayResponse {
 }
 
 const BAD_ID: &str = "its id is neither a string nor a number";
-/// How many lines of logs are remembered as told; two ways lead to a client, and a line comes on both.
+/// How many sent log messages are remembered; each reaches a client in two ways and must be sent once.
 const TOLD: usize = 256;

@@ -1,5 +1,4 @@
-//! Batches: several messages in one text, which MCP had up to 2025-03-26. Each message counts against every bound as if it had
-//! come alone.
+//! JSON-RPC batches, which MCP had up to 2025-03-26. Each message counts against every limit as if it were sent alone.
 
 use std::collections::HashSet;
 
@@ -12,13 +11,13 @@ use crate::rpc::{self, Message};
 use futures_util::future::join_all;
 
 impl ClientSession {
-    /// Answers the messages of a batch, if the client is of a version that has batches.
+    /// Answers the messages of a batch if the client's version has batches.
     pub(super) async fn handle_batch(&self, parts: Vec<Message>, envelope: &Envelope) -> Option<GatewayResponse> {
         let Some(admission) = envelope.batch.as_deref().filter(|_| self.takes_batches(envelope)) else {
             return Some(error_response(&RpcError::new(INVALID_REQUEST, NO_BATCH)));
         };
         if parts.is_empty() {
-            return Some(invalid_message("this batch is empty"));
+            return Some(invalid_message("the batch is empty"));
         }
         if let Err(error) = bounds::check_batch(parts.len()) {
             return Some(error_response(&error));
@@ -38,7 +37,7 @@ impl ClientSession {
         (!answers.texts.is_empty()).then(|| GatewayResponse::ok(format!("[{}]", answers.texts.join(","))))
     }
 
-    /// Whether this client may send batches: its session is of a version that has them, and over HTTP it does not claim another.
+    /// Reports whether this client may send batches: its session's version has them, and over HTTP it claims no other.
     fn takes_batches(&self, envelope: &Envelope) -> bool {
         let has_batches = |version: &str| matches!(version, "2025-03-26" | "2024-11-05");
         let claimed = envelope.headers.as_ref().and_then(|headers| headers.version.as_deref());
@@ -46,16 +45,16 @@ impl ClientSession {
     }
 }
 
-/// Admits one message of a batch, or returns the error that answers it. Its id must not be that of another one, or nobody could
-/// tell the answers apart.
+/// Admits one message of a batch, or returns the error response to it. Ids must be unique, or the responses could not
+/// be told apart.
 fn admit(part: &Message, admission: &dyn Admission, ids: &mut HashSet<String>) -> Result<AdmissionGuard, String> {
     let id = part.request_id();
-    // A wrong message counts too.
+    // Invalid messages count too.
     let place = admission.admit(part.wants_answer(), id)?;
     let wrong = if part.is_request_of("initialize") {
-        "initialize is never part of a batch: send it on its own"
+        "initialize cannot be part of a batch: send it on its own"
     } else if part.has_meta(VERSION_META) {
-        "a message of 2026-07-28 is never part of a batch: send it on its own"
+        "a message of 2026-07-28 cannot be part of a batch: send it on its own"
     } else if id.is_some_and(|id| !ids.insert(id.to_owned())) {
         "another request of this batch has the same id: give each its own"
     } else {
@@ -64,11 +63,11 @@ fn admit(part: &Message, admission: &dyn Admission, ids: &mut HashSet<String>) -
     Err(rpc::error(id, &RpcError::new(INVALID_REQUEST, wrong)))
 }
 
-/// The answers to a batch.
+/// The responses to a batch.
 #[derive(Default)]
 struct BatchResponses {
     texts: Vec<String>,
-    /// Something without an id was refused, which is said once: nobody could tell which it was.
+    /// Whether a message without an id was refused. One response is enough, since it cannot say which message it means.
     refused_without_id: bool,
 }
 

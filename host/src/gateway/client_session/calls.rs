@@ -1,4 +1,4 @@
-//! Calls of tools: the gate decides and carries them out, and the answer passes as its server wrote it.
+//! `tools/call`: the gate decides and runs the call, and the result is passed on as the server wrote it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
 use crate::rpc::{self, Request};
 use crate::session::{ActiveCallers, LogLevel};
 
-/// A call that is over, with what it had; when this is dropped, it is kept and counted.
+/// A finished call, which is recorded and counted on drop.
 struct CompletedCall {
     gateway: Arc<GatewayState>,
     principal: Arc<str>,
@@ -81,17 +81,17 @@ pub(super) async fn call(
     };
     let mut called = loop {
         let id = call.id.clone();
-        // In a place of its own: what is around it is moved several times before it runs, and would be ten times as large.
+        // Boxed: the future around it is moved several times before it runs, and would be ten times as large.
         match Box::pin(client.gate.call(call, &options)).await {
             Ok(called) => break called,
             Err(GateError::Pending) => {}
             Err(error) => return Err(RpcError::new(INTERNAL_ERROR, error.to_string())),
         }
-        // A question is no end of the call, so nothing is left of this round.
+        // A question does not finish the call, so nothing of this round is recorded.
         if let Some(question) = request.approval.question() {
             return Ok(question.clone());
         }
-        // The rules have changed while the person thought.
+        // The rules changed while the person decided, so the call is decided again.
         client.sync_view();
         call = ToolCall { id, ..make() };
     };
@@ -111,13 +111,13 @@ pub(super) async fn call(
     answer.map(|answer| context.finish_result(answer))
 }
 
-/// The arguments as text. Some clients write the object into a string, and a person may write anything there: that is
-/// for the component to read.
+/// Returns the arguments as text. Some clients write the object into a string, which may hold anything; the component
+/// parses it.
 fn arguments_text(arguments: &str) -> String {
     json::decode_string(arguments).unwrap_or_else(|| arguments.to_owned())
 }
 
-/// Tells the client what happens to its call, as far as it wants to know.
+/// Returns the listener that forwards a call's progress and log messages to the client, as far as it wants them.
 fn events(
     client: &ClientSession,
     context: &RequestContext,
@@ -145,9 +145,9 @@ fn events(
         }
         CallEvent::Log { level: grave, logger, data, callers, number } => {
             let Some(client) = me.upgrade().filter(|_| passes_level(&grave, level)) else { return };
-            // What may be of somebody else's call is for nobody.
+            // A message that may belong to another principal's call is not forwarded.
             let own = matches!(callers, ActiveCallers::One(principal) if principal == client.name);
-            // Clients that share a front have a way for each call, and nothing comes on two of them.
+            // In a shared session each call has its own stream, so nothing is sent twice.
             if own
                 && (client.is_shared() || client.mark_log_sent(number))
                 && let Some(line) = log_line(&client, &grave, logger.as_deref(), data)
@@ -164,7 +164,7 @@ fn events(
     })
 }
 
-/// A line of a server's log, as clients get it: no longer than a result may be.
+/// Builds a log notification, cut to the maximum size of a result.
 pub(super) fn log_line(
     client: &ClientSession,
     level: &str,
@@ -183,13 +183,13 @@ fn shorten_label(name: &str) -> &str {
     &name[..name.floor_char_boundary(MOST_LABEL)]
 }
 
-/// Whether a line of this level is grave enough for a client that wants those of at least that level.
+/// Reports whether a log message is at or above the level that the client asked for.
 pub(super) fn passes_level(level: &str, least: Option<LogLevel>) -> bool {
-    // What nobody knows may be grave.
+    // An unknown level may be severe.
     least.is_some_and(|least| LogLevel::of(level).is_none_or(|level| level >= least))
 }
 
-/// The answer as the client gets it, taken from what the call came to.
+/// Takes the result for the client out of the outcome of a call.
 fn call_answer(client: &ClientSession, called: &mut CallOutcome) -> Result<String, RpcError> {
     let CallOutcome { result, failure, answer, .. } = called;
     if let Some(answer) = answer.take() {
@@ -199,7 +199,7 @@ fn call_answer(client: &ClientSession, called: &mut CallOutcome) -> Result<Strin
         return Ok(answer);
     }
     match (result.code, failure.take()) {
-        // What the server says to a call it refuses is for the client, code and all.
+        // The server's own error goes to the client, including its code.
         (Code::RpcError, Some(RequestError { failure: Failure::Rpc(error), .. })) => {
             let server = result.tool.as_ref().map_or("", |tool| &tool.server);
             Err(label_error(server, client.gate.mask_error(server, error)))
@@ -211,5 +211,5 @@ fn call_answer(client: &ClientSession, called: &mut CallOutcome) -> Result<Strin
     }
 }
 
-/// How long the name of a level, or of a part of a server, may be.
+/// The maximum length of a log level or logger name.
 const MOST_LABEL: usize = 1 << 10;

@@ -1,4 +1,4 @@
-//! The methods that the gateway has.
+//! The MCP methods of the gateway, other than `tools/call`.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::rpc::Request;
 use crate::rpc::code::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use crate::session::{LEGACY_VERSIONS, MODERN_VERSION};
 
-/// Answers a request, other than a call, with the text of its result.
+/// Handles any request but `tools/call`, and returns its result as text.
 pub(super) async fn answer(
     client: &ClientSession,
     context: &RequestContext,
@@ -43,7 +43,7 @@ pub(super) async fn answer(
     }
 }
 
-/// What the gateway can do, whatever the servers behind it can.
+/// Returns the gateway's capabilities, which do not depend on the servers behind it.
 fn capabilities() -> serde_json::Value {
     let listed = json!({"listChanged": true});
     let resources = json!({"listChanged": true, "subscribe": true});
@@ -96,8 +96,8 @@ fn initialize(client: &ClientSession, params: &str) -> Result<String, RpcError> 
     Ok(result.to_string())
 }
 
-/// What servers want a model to know, as far as it is known without waiting for any; one that is exposed says it in its own
-/// words.
+/// Returns the servers' instructions that are already known. An exposed server's instructions are passed on as they
+/// are.
 fn instructions(client: &ClientSession) -> Option<String> {
     let known = match client.exposed() {
         Some(server) => {
@@ -113,7 +113,7 @@ fn instructions(client: &ClientSession) -> Option<String> {
     known.filter(|text| !text.trim().is_empty())
 }
 
-/// Servers are told the least grave level that any client wants; a client is told no more than it wants itself.
+/// Sets the client's log level. Servers are set to the lowest level that any client wants.
 async fn set_level(client: &ClientSession, params: &str) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {

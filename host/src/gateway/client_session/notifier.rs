@@ -1,4 +1,4 @@
-//! What a client has yet to hear: it is kept until there is room to tell it, but for lines of logs.
+//! Queues the notifications of one client until there is room to send them. Log messages that do not fit are dropped.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -12,43 +12,43 @@ use crate::registry::ResourceWatcher;
 use crate::rpc;
 use crate::transport::BoxFuture;
 
-/// Which lists a client wants to hear of.
+/// The list changes that a client wants to be notified of.
 pub(super) struct ListSubscriptions {
     pub(super) tools: bool,
     pub(super) prompts: bool,
     pub(super) resources: bool,
 }
 
-/// Tells one client what it has yet to hear.
+/// Sends notifications to one client, and keeps those that cannot be sent yet.
 pub(super) struct ClientNotifier<'a> {
     sink: &'a dyn ClientSink,
     wanted: ListSubscriptions,
-    /// The id of its subscription, where it has one.
+    /// The id of the client's subscription, if it has one.
     subscription: Option<&'a str>,
-    /// The tools that it knows of; none where its front knows what it was shown.
+    /// The tools that the client knows; `None` if its session keeps track of them.
     snapshot: Option<ToolSnapshot>,
     pending: PendingNotifications,
-    /// Where something could not be told: when to try again.
+    /// Completes when sending may be tried again; `None` if nothing failed.
     retry: Option<BoxFuture<'a, ()>>,
 }
 
-/// What a client has yet to hear.
+/// The notifications that are still to be sent.
 #[derive(Default)]
 struct PendingNotifications {
-    /// Comes before all else.
+    /// The acknowledgement of the subscription; sent before everything else.
     acknowledgement: Option<String>,
     tools: bool,
     prompts: bool,
     resources: bool,
-    /// The resources of which something may have been missed.
+    /// The resources whose updates may have been missed.
     gaps: BTreeSet<String>,
     updates: VecDeque<(ResourceUpdate, WatchMatch)>,
-    /// Lines of logs, as the client gets them.
+    /// Log notifications, ready to be sent.
     logs: Vec<String>,
 }
 
 impl<'a> ClientNotifier<'a> {
-    /// For a client of the initialize era.
+    /// Creates a notifier for a client of the initialize era.
     pub(super) fn for_session(sink: &'a dyn ClientSink) -> Self {
         let wanted = ListSubscriptions { tools: true, prompts: true, resources: true };
         ClientNotifier {
@@ -61,7 +61,7 @@ impl<'a> ClientNotifier<'a> {
         }
     }
 
-    /// For one that listens, and is told first that it does.
+    /// Creates a notifier for `subscriptions/listen`; it sends the acknowledgement first.
     pub(super) fn for_subscription(
         client: &ClientSession,
         sink: &'a dyn ClientSink,
@@ -69,13 +69,13 @@ impl<'a> ClientNotifier<'a> {
         subscription: &'a str,
         greeting: String,
     ) -> Self {
-        // What others were shown who share the front says nothing of this one.
+        // In a shared session, the tools that other clients were shown say nothing about this one.
         let snapshot = (wanted.tools && client.is_shared()).then(|| ToolSnapshot::now(client));
         let pending = PendingNotifications { acknowledgement: Some(greeting), ..PendingNotifications::default() };
         ClientNotifier { sink, wanted, subscription: Some(subscription), snapshot, pending, retry: None }
     }
 
-    /// Takes what has changed, as far as it is of what the client watches.
+    /// Queues changes; of resource updates, only those that the client watches.
     pub(super) fn queue<'w>(
         &mut self,
         changes: ChangeSet,
@@ -101,28 +101,28 @@ impl<'a> ClientNotifier<'a> {
         }
     }
 
-    /// Something of a resource may have been missed.
+    /// Queues a notification for a resource whose updates may have been missed.
     pub(super) fn queue_gap(&mut self, uri: String) {
         self.pending.gaps.insert(uri);
     }
 
-    /// Tells what there is room for; false where nothing can be told any more.
+    /// Sends as much as there is room for; returns false if the client is gone.
     pub(super) fn flush(&mut self, client: &ClientSession) -> bool {
-        // Before it is tried, so that no room is missed.
+        // Created before the attempt, so that room that becomes free meanwhile is not missed.
         let room = self.sink.wait_for_room();
         let told = self.try_flush(client);
         self.pending.logs.clear();
         self.retry = told.is_err().then(|| -> BoxFuture<'a, ()> {
             Box::pin(async move {
                 tokio::time::sleep(PAUSE).await;
-                // There may be room that nobody tells of.
+                // Not every sink reports room.
                 let _ = tokio::time::timeout(PATIENCE, room).await;
             })
         });
         told != Err(SinkError::Closed)
     }
 
-    /// Waits until there may be room for what could not be told.
+    /// Waits until sending may be tried again; never returns if nothing failed.
     pub(super) async fn wait_for_retry(&mut self) {
         match &mut self.retry {
             Some(again) => again.await,
@@ -137,7 +137,7 @@ impl<'a> ClientNotifier<'a> {
             self.sink.send(greeting.clone())?;
             self.pending.acknowledgement = None;
         }
-        // A client that may not use what has changed sees no change.
+        // A client that may not use what changed sees no change.
         if self.pending.tools {
             let changed = match &self.snapshot {
                 Some(snapshot) => snapshot.changed(client).map(Some),
@@ -170,14 +170,14 @@ impl<'a> ClientNotifier<'a> {
         self.pending.logs.drain(..).try_for_each(|line| self.sink.send(line))
     }
 
-    /// The notification that a list has changed.
+    /// Builds a notification that a list has changed.
     fn list_changed(&self, method: &str) -> String {
         let params = self.subscription.map(|id| format!(r#"{{"_meta":{{"{SUBSCRIPTION}":{id}}}}}"#));
         rpc::notification(method, params.as_deref())
     }
 }
 
-/// How many resources with new content are kept for a client that does not read; beyond, all that it watches may have.
+/// The maximum number of queued updates; beyond it, the client is told that everything it watches may have changed.
 const MOST_UPDATES: usize = 1000;
-/// The least time before it is tried again to tell something.
+/// The minimum time before sending is tried again.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! How far a server says that a request has come, told to its client under the client's own token.
+//! Forwards the progress of a request to its client, under the client's own token.
 
 use std::sync::{Arc, Weak};
 
@@ -11,17 +11,17 @@ use crate::json::JsonObject;
 use crate::rpc;
 use crate::session::{OnProgress, Progress};
 
-/// Tells the client of one request.
+/// Forwards the progress of one request.
 pub(super) struct ProgressForwarder {
     client: Weak<ClientSession>,
     request: Arc<ClientRequest>,
     sink: Arc<dyn ClientSink>,
-    /// What the client calls the progress, as it wrote it.
+    /// The client's progress token, as it wrote it.
     token: Box<RawValue>,
 }
 
 impl ProgressForwarder {
-    /// None where the client does not want to know.
+    /// Returns `None` if the client did not ask for progress.
     pub(super) fn new(
         client: &ClientSession,
         context: &RequestContext,
@@ -37,15 +37,15 @@ impl ProgressForwarder {
         })
     }
 
-    /// Passes on what the server said, but for its token, masked, and no longer than a result may be.
+    /// Sends a progress notification with the client's token, masked and cut to the maximum size of a result.
     pub(super) fn forward(&self, progress: &Progress) {
         let Some(client) = self.client.upgrade() else { return };
-        // What cannot be masked is not told.
+        // What cannot be masked is not sent.
         let masked = client.gate.mask(self.request.server(), progress.params.get()).ok();
         let Some(mut params) = masked.as_deref().and_then(JsonObject::read) else { return };
         match client.gate.cut_member(&mut params, "message") {
             Ok(true) => {}
-            // What else a server says there is its own idea.
+            // Still too long: drop the server's own members.
             Ok(false) => params.retain(|name| matches!(name, "progress" | "total" | "message")),
             Err(_) => return,
         }
@@ -53,7 +53,7 @@ impl ProgressForwarder {
         self.sink.send_or_drop(rpc::notification("notifications/progress", Some(&params.to_text())));
     }
 
-    /// The same as what a request takes.
+    /// Turns this into the progress callback of a request.
     pub(super) fn into_listener(self) -> OnProgress {
         Arc::new(move |progress| self.forward(&progress))
     }

@@ -1,4 +1,4 @@
-//! Prompts of all servers, under names that say whose they are.
+//! The prompts of all servers, under names that contain the server.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,7 +17,7 @@ use crate::logic::types::naming::NamingStyle;
 use crate::rpc::code::INVALID_PARAMS;
 use crate::session::ListKind;
 
-/// Lists the prompts.
+/// Handles `prompts/list`.
 pub(super) async fn list(client: &ClientSession, context: &RequestContext, params: &str) -> Result<String, RpcError> {
     let mut items = Vec::new();
     let mut owners: HashMap<String, String> = HashMap::new();
@@ -40,7 +40,7 @@ pub(super) async fn list(client: &ClientSession, context: &RequestContext, param
     Ok(context.finish_cacheable(page("prompts", &items, params)?, cache))
 }
 
-/// Gets a prompt.
+/// Handles `prompts/get`.
 pub(super) async fn get(
     client: &ClientSession,
     context: &RequestContext,
@@ -67,7 +67,7 @@ pub(super) async fn get(
     Ok(context.finish_result(result))
 }
 
-/// Completes an argument of a prompt or of a template.
+/// Handles `completion/complete`, for an argument of a prompt or resource template.
 pub(super) async fn complete(
     client: &ClientSession,
     context: &RequestContext,
@@ -122,8 +122,7 @@ pub(super) async fn complete(
     Ok(context.finish_result(result))
 }
 
-/// The server of a prompt, and its own name for it. The name says whose it is, so that no other server is asked, unless it
-/// can be read in several ways.
+/// Returns the server of a prompt and the prompt's own name. Servers are asked only if the name fits several of them.
 async fn find_owner(client: &ClientSession, name: &str) -> Result<(LeasedServer, String), RpcError> {
     bounds::check_prompt_name(name)?;
     let missing = || RpcError::new(INVALID_PARAMS, format!("no prompt {name:?}"));
@@ -144,12 +143,12 @@ async fn find_owner(client: &ClientSession, name: &str) -> Result<(LeasedServer,
     Ok((owner, own))
 }
 
-/// The name that the client is shown.
+/// Returns the name of a prompt that the client sees.
 fn exposed_name(client: &ClientSession, server: &str, prompt: &str) -> String {
     format!("{}{prompt}", prefix(client, server))
 }
 
-/// What stands before the server's own name in the one that the client is shown.
+/// Returns the prefix of the names of a server's prompts.
 fn prefix(client: &ClientSession, server: &str) -> String {
     match client.style() {
         _ if client.exposed().is_some() => String::new(),

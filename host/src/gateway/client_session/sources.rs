@@ -1,5 +1,5 @@
-//! Which server has what beside its tools: what is known counts first, then all are asked, side by side and for a limited
-//! time.
+//! Finds the server of a resource or prompt: first in the lists that are known, then by asking all servers in parallel
+//! with a time limit.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,32 +20,32 @@ use crate::json::JsonObject;
 use crate::registry::{Lease, Link};
 use crate::session::{ListKind, Listing};
 
-/// A server that can be asked.
+/// A server with a lease on its connection.
 pub(super) struct LeasedServer {
     pub(super) link: Arc<Link>,
     pub(super) lease: Lease,
 }
 
-/// What one server lists.
+/// The list of one server.
 pub(super) struct ServerListing {
     pub(super) link: Arc<Link>,
     /// Its items, masked.
     pub(super) items: Vec<JsonObject>,
 }
 
-/// What all servers list.
+/// The lists of all servers.
 pub(super) struct MergedListing {
     pub(super) servers: Vec<ServerListing>,
-    /// How long it holds, and for whom.
+    /// How long the merged list may be cached, and by whom.
     pub(super) cache: CacheControl,
 }
 
-/// Asks all servers for a list, side by side; those that cannot be asked, or take too long, are left out, and in the log.
+/// Asks all servers for a list in parallel. Servers that fail or take too long are logged and left out.
 pub(super) async fn gather(client: &ClientSession, kind: ListKind) -> MergedListing {
     gather_from(client, client.gate.admitted_links(), kind).await
 }
 
-/// The same for some servers.
+/// Asks some servers for a list in parallel. Servers that fail or take too long are logged and left out.
 pub(super) async fn gather_from(client: &ClientSession, links: Vec<Arc<Link>>, kind: ListKind) -> MergedListing {
     let ask = links.into_iter().map(|link| async move {
         let (lease, listing) = list(client, &link, kind).await?;
@@ -53,12 +53,12 @@ pub(super) async fn gather_from(client: &ClientSession, links: Vec<Arc<Link>>, k
         let items = listing.items.iter().filter_map(|item| mask(item)).collect();
         let offers = lease.session().peer().features;
         let offered = if kind == ListKind::Prompts { offers.prompts } else { offers.resources };
-        // Who has nothing of the kind has no part in it.
+        // A server without this feature does not limit the caching.
         let cache = offered.then(|| CacheControl::of(&listing));
         Some((ServerListing { link, items }, cache))
     });
     let answers = futures_util::future::join_all(ask).await;
-    // Whoever is missing may be there the next moment.
+    // A missing server may answer at any moment, so an incomplete list must not be cached.
     let missing = answers.iter().any(Option::is_none).then_some(CacheControl { ttl_ms: 0, private: false });
     let (servers, parts): (Vec<_>, Vec<_>) = answers.into_iter().flatten().unzip();
     MergedListing {
@@ -67,9 +67,8 @@ pub(super) async fn gather_from(client: &ClientSession, links: Vec<Arc<Link>>, k
     }
 }
 
-/// The server that a resource is of: the one that lists it, the one whose template fits, or the one that named it. Nobody
-/// gets by naming it what another one has. Where there is none, no server is told of the address: it may be another's, and
-/// a secret.
+/// Returns the server of a resource: the first that lists it, else the first with a matching template, else the one
+/// that linked to it. If there is none, no server learns the URI, because it may be another server's secret.
 pub(super) async fn find_owner(client: &ClientSession, uri: &str) -> Result<Option<LeasedServer>, RpcError> {
     let sources = usable(client);
     let mut owner = first(client, &sources, ListKind::Resources, |listing| listing.lists(uri)).await;
@@ -86,7 +85,7 @@ pub(super) async fn find_owner(client: &ClientSession, uri: &str) -> Result<Opti
     }
 }
 
-/// The server that has this very template.
+/// Returns the first server that lists exactly this template.
 pub(super) async fn find_template_owner(
     client: &ClientSession,
     template: &str,
@@ -99,7 +98,7 @@ pub(super) async fn find_template_owner(
     }
 }
 
-/// A server that is wanted by its name.
+/// Leases the connection of a server.
 pub(super) async fn lease(client: &ClientSession, link: &Arc<Link>) -> Result<LeasedServer, RpcError> {
     match link.lease().await {
         Ok(lease) => Ok(LeasedServer { link: Arc::clone(link), lease }),
@@ -113,9 +112,8 @@ fn usable(client: &ClientSession) -> Vec<Arc<Link>> {
     sources
 }
 
-/// The first server, in the order of the configuration, whose list has something. What servers have said so far counts; where
-/// that is not enough they are asked, side by side. Once somebody has it, those before it that have not spoken yet are waited
-/// for, but not for long.
+/// Returns the first server, in configuration order, whose list matches. Known lists are used first; if they do not
+/// suffice, servers are asked in parallel. After a match, servers before it get only a short time to answer.
 async fn first<'a>(
     client: &ClientSession,
     sources: &'a [Arc<Link>],
@@ -124,7 +122,7 @@ async fn first<'a>(
 ) -> Option<&'a Arc<Link>> {
     let known: Vec<_> = sources.iter().map(|link| link.known_others(kind)).collect();
     let mut found = known.iter().position(|listing| listing.as_deref().is_some_and(&has));
-    // Where nobody has it, even those that have spoken are asked: they may have more by now.
+    // If no known list matches, ask all servers again: their lists may have grown.
     let mut silent: BTreeSet<_> = match found {
         Some(found) => (0..found).filter(|place| known[*place].is_none()).collect(),
         None => (0..sources.len()).collect(),
@@ -149,7 +147,7 @@ async fn first<'a>(
                 }
             }
             () = enough => {
-                // Next time nobody waits for them.
+                // The next request does not wait for them.
                 let late = silent.iter().filter(|place| found.is_some_and(|found| **place < found));
                 late.for_each(|place| client.gateway.slow_servers.ask_in_background(&sources[*place], kind));
                 break;
@@ -159,7 +157,7 @@ async fn first<'a>(
     found.map(|place| &sources[place])
 }
 
-/// Asks one server for a list; none where it fails, takes too long, or did so a while ago.
+/// Asks one server for a list; returns `None` if it fails, takes too long, or did so recently.
 async fn list(client: &ClientSession, link: &Arc<Link>, kind: ListKind) -> Option<(Lease, Arc<Listing>)> {
     let slow_servers = &client.gateway.slow_servers;
     if slow_servers.has(link, kind) {
@@ -167,7 +165,7 @@ async fn list(client: &ClientSession, link: &Arc<Link>, kind: ListKind) -> Optio
     }
     let began = Instant::now();
     let ask = async {
-        // Why it does not start is in the log, and all who listen hear when it has.
+        // A failed start is already logged, and subscribers are notified once the server is up.
         let lease = link.lease_if_it_starts().await.ok()?;
         Some(link.list_others(&lease, kind).await.map(|listing| (lease, listing)))
     };
@@ -182,14 +180,14 @@ async fn list(client: &ClientSession, link: &Arc<Link>, kind: ListKind) -> Optio
             None
         }
         Err(_) => {
-            warn!(server = link.id(), "no {} within {FIRST_LIST:?}; it is left out until it comes", kind.method());
+            warn!(server = link.id(), "no answer to {} within {FIRST_LIST:?}; the server is left out until it answers", kind.method());
             slow_servers.ask_in_background(link, kind);
             None
         }
     }
 }
 
-/// A failure that took longer would be felt if it were waited for again.
+/// A server whose failure took longer than this is not asked again for a while.
 const SLOW: Duration = Duration::from_secs(1);
-/// How long servers are waited for that may have what another one has, too.
+/// How long to wait, after a match, for servers that come before it in the configuration.
 const PATIENCE: Duration = Duration::from_secs(3);

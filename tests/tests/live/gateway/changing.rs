@@ -112,7 +112,7 @@ async fn what_a_principal_may_use_changes_with_the_configuration_and_who_goes_he
     assert_eq!((changes.added, changes.unchanged.len()), (vec!["three".to_owned()], 2));
     let ended = tokio::time::timeout(Duration::from_secs(30), gone).await.expect("her subscription ends").unwrap();
     assert!(ended.contains("result"), "{ended}");
-    assert!(tools("ann").await.unwrap_err().contains("may use nothing any more"));
+    assert!(tools("ann").await.unwrap_err().contains("was revoked"));
     until("he hears of it", || heard(&of_bob, "tools/list_changed")).await;
     assert_eq!(tools("bob").await.unwrap(), ["two__add", "three__add"]);
     assert!(!bob.is_finished());

@@ -70,7 +70,7 @@ fn only_sessions_of_2025_03_26_and_earlier_take_a_batch() {
     let refused = |reply: Reply| {
         let answer = json_of(&reply);
         assert_eq!((reply.status, &answer["error"]["code"]), (400, &json!(-32600)), "{reply:?}");
-        assert!(reply.body.contains("a batch is only for sessions of 2025-03-26 and earlier"), "{reply:?}");
+        assert!(reply.body.contains("batches are only allowed in sessions of 2025-03-26 and earlier"), "{reply:?}");
     };
     let newer = "MCP-Protocol-Version: 2026-07-28";
     refused(gateway.web(None).request("POST /mcp", "localhost", &[], &batch));
