@@ -1,9 +1,9 @@
-//! How long the words of a client may be that the gateway looks up, keeps, or says again.
+//! Size limits for what clients send and the gateway looks up, stores or repeats.
 
 use crate::failure::RpcError;
 use crate::rpc::code::{INVALID_PARAMS, INVALID_REQUEST};
 
-/// A text of at most so many bytes; one that is longer ends in an ellipsis.
+/// Cuts a text to at most `most` bytes, ending in an ellipsis if it was longer.
 pub(super) fn cut(text: &mut String, most: usize) {
     if text.len() > most {
         text.truncate(text.floor_char_boundary(most - ELLIPSIS.len()));
@@ -12,34 +12,34 @@ pub(super) fn cut(text: &mut String, most: usize) {
     }
 }
 
-/// Refuses the name of a tool that is none, before anything else is done with it.
+/// Checks the length of a tool name, before anything else is done with it.
 pub(super) fn check_tool_name(name: &str) -> Result<(), RpcError> {
     check_length("tool name", name, MOST_NAME)
 }
 
-/// The same for a prompt.
+/// Checks the length of a prompt name.
 pub(super) fn check_prompt_name(name: &str) -> Result<(), RpcError> {
     check_length("prompt name", name, MOST_NAME)
 }
 
-/// The same for the address of a resource.
+/// Checks the length of a resource URI.
 pub(super) fn check_uri(uri: &str) -> Result<(), RpcError> {
-    check_length("resource address", uri, MOST_URI)
+    check_length("resource URI", uri, MOST_URI)
 }
 
-/// Refuses to keep what a client can be asked where it says more than any client has to say.
+/// Checks the size of a client's capabilities, which the session stores.
 pub(super) fn check_capabilities(capabilities: &str) -> Result<(), RpcError> {
     if capabilities.len() <= MOST_CAPABILITIES {
         return Ok(());
     }
     let text = format!(
-        "initialize: these capabilities (roots, sampling, elicitation) have {} bytes, and the most is {MOST_CAPABILITIES}",
+        "initialize: these capabilities (roots, sampling, elicitation) have {} bytes; the limit is {MOST_CAPABILITIES}",
         capabilities.len()
     );
     Err(RpcError::new(INVALID_PARAMS, text))
 }
 
-/// Refuses to watch more resources for one client than are kept for it.
+/// Checks the number and total size of the resources that one client subscribes to.
 pub(super) fn check_subscriptions<'a>(uris: impl Iterator<Item = &'a str>) -> Result<(), RpcError> {
     let (mut count, mut bytes) = (0, 0);
     for address in uris {
@@ -50,18 +50,18 @@ pub(super) fn check_subscriptions<'a>(uris: impl Iterator<Item = &'a str>) -> Re
         return Ok(());
     }
     let text = format!(
-        "too many resources are subscribed to: a client has at most {MOST_WATCHED}, of {MOST_WATCHED_BYTES} bytes of \
-         addresses; unsubscribe from some first"
+        "too many resource subscriptions: a client can have at most {MOST_WATCHED}, with {MOST_WATCHED_BYTES} bytes of \
+         URIs; unsubscribe from some first"
     );
     Err(RpcError::new(INVALID_PARAMS, text))
 }
 
-/// Refuses a batch of more messages than are answered at once.
+/// Checks the number of messages of a batch.
 pub(super) fn check_batch(messages: usize) -> Result<(), RpcError> {
     if messages <= MOST_BATCH {
         return Ok(());
     }
-    let text = format!("this batch holds {messages} messages, and the most is {MOST_BATCH}: send them in several");
+    let text = format!("this batch has {messages} messages; the limit is {MOST_BATCH}: send several batches");
     Err(RpcError::new(INVALID_REQUEST, text))
 }
 
@@ -71,24 +71,24 @@ fn check_length(what: &str, text: &str, most: usize) -> Result<(), RpcError> {
     }
     let mut shown = text[..text.floor_char_boundary(SHOWN + 1)].to_owned();
     cut(&mut shown, SHOWN);
-    let text = format!("invalid {what} {shown:?}: it has {} bytes, and the most is {most}", text.len());
+    let text = format!("invalid {what} {shown:?}: it has {} bytes; the limit is {most}", text.len());
     Err(RpcError::new(INVALID_PARAMS, text))
 }
 
 const ELLIPSIS: &str = "…";
-/// How much of a text an error shows.
+/// The maximum number of bytes of a text that an error repeats.
 const SHOWN: usize = 128;
-/// The longest name: more than the 128 letters of MCP and every prefix of ours.
+/// The maximum length of a name: more than MCP's 128 characters plus any prefix of toolgate.
 const MOST_NAME: usize = 1 << 10;
-/// The longest address of a resource.
+/// The maximum length of a resource URI.
 const MOST_URI: usize = 8 << 10;
-/// The longest description of what a client can be asked.
+/// The maximum size of a client's capabilities.
 const MOST_CAPABILITIES: usize = 16 << 10;
-/// The most resources that one client hears of.
+/// The maximum number of resources that one client subscribes to.
 const MOST_WATCHED: usize = 1000;
-/// The most bytes of their addresses.
+/// The maximum total size of their URIs.
 const MOST_WATCHED_BYTES: usize = 256 << 10;
-/// The most messages of one batch: each gets an answer, which for a small one is longer than itself.
+/// The maximum number of messages of a batch: each gets a response, which may be longer than the message.
 const MOST_BATCH: usize = 10_000;
 
 #[cfg(test)]

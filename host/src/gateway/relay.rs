@@ -1,4 +1,4 @@
-//! What servers ask of a client, brought to the client whose request they work on.
+//! Brings the questions of servers to the client whose request they work on.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,18 +16,18 @@ use crate::rpc::code::INTERNAL_ERROR;
 use crate::session::{ActiveCallers, Handler, NullHandler, ServerQuestion, Topics};
 use crate::transport::BoxFuture;
 
-/// Brings questions of servers to clients. It is the handler of the registry that a gateway is built on.
+/// Brings the questions of servers to clients; it is the handler of the registry that a gateway is built on.
 #[derive(Default)]
 pub struct Relay {
-    /// The requests that each server works on, by its connection.
+    /// The requests that each server works on, by connection.
     active: Mutex<HashMap<u64, Vec<ActiveRequest>, FxBuildHasher>>,
-    /// The servers of which it was told that nobody knows whom they ask.
+    /// The servers for which an ambiguous question was already logged.
     ambiguous_servers: Mutex<HashSet<String>>,
-    /// What clients were asked to do at an address of a server and may not have done yet, the oldest first.
+    /// URL elicitations that may not be complete yet, oldest first.
     elicitations: Mutex<VecDeque<Elicitation>>,
 }
 
-/// What a person was asked to do at an address of a server.
+/// A URL elicitation: something that a person was asked to do at a URL of a server.
 struct Elicitation {
     connection: u64,
     id: String,
@@ -41,13 +41,13 @@ struct ActiveRequest {
 }
 
 enum RequestState {
-    /// Somebody waits for the answer, and may be asked, or not.
+    /// The caller waits for the result; it can be asked if there is a `ClientRequest`.
     Awaited(Option<Arc<ClientRequest>>),
-    /// Nobody waits for it any more, and the server may not know yet; until then it may log what is of the request.
+    /// The caller gave up, which the server may not know yet; until then it may log messages of the request.
     GivenUp { until: Instant },
 }
 
-/// A request that a server works on, for as long as this lives.
+/// Marks a request as worked on by a server until it is dropped.
 pub(super) struct WorkGuard {
     relay: Arc<Relay>,
     connection: u64,
@@ -56,16 +56,16 @@ pub(super) struct WorkGuard {
     answered: bool,
 }
 
-/// Whom a server means with a question.
+/// The client that a server's question is for.
 enum QuestionTarget {
     Client(Arc<ClientRequest>),
-    /// It works for several clients, and nobody knows for which of them it asks.
+    /// The server works for several clients, and the question does not say which one it is for.
     Several,
     Nobody,
 }
 
 impl Relay {
-    /// A server works on a request of this principal from now on; whoever can be asked for it is asked.
+    /// Notes that a server works on a request of this principal; its questions go to `request`, if there is one.
     pub(super) fn start_work(
         self: &Arc<Self>,
         connection: u64,
@@ -78,7 +78,7 @@ impl Relay {
         WorkGuard { relay: Arc::clone(self), connection, principal, request, answered: false }
     }
 
-    /// A client is asked to do something at an address of a server, and hears when the server says that it is done.
+    /// Remembers a URL elicitation, so that the client is notified when the server reports that it is complete.
     pub(super) fn expect_elicitation(&self, connection: u64, id: String, client: &Weak<ClientSession>) {
         let mut elicitations = self.elicitations();
         elicitations.retain(|known| known.client.strong_count() > 0);
@@ -88,7 +88,7 @@ impl Relay {
         elicitations.push_back(Elicitation { connection, id, client: Weak::clone(client) });
     }
 
-    /// Notes for whom servers work, where nobody is there to be asked.
+    /// Returns a listener that notes which principal a call is for, if there is no client that can be asked.
     pub(super) fn track_work(self: &Arc<Self>, principal: &str) -> OnEvent {
         let (relay, principal) = (Arc::clone(self), Arc::from(principal));
         let working: Mutex<Option<WorkGuard>> = Mutex::default();
@@ -102,7 +102,7 @@ impl Relay {
         })
     }
 
-    /// The one client that a server can mean; where it works for several, nobody knows which.
+    /// Returns the client that a server's question can be for; if the server works for several, this is ambiguous.
     fn question_target(&self, connection: u64) -> QuestionTarget {
         let working = self.active();
         let works = working.get(&connection).into_iter().flatten();
@@ -122,7 +122,7 @@ impl Relay {
         }
     }
 
-    /// Waits until a server works on no request of this client any more.
+    /// Waits until a server works on no request of this client.
     async fn wait_abandoned(&self, connection: u64, mut request: Arc<ClientRequest>) {
         loop {
             request.wait_idle().await;
@@ -139,21 +139,21 @@ impl Relay {
         }
     }
 
-    /// What a server hears where nobody knows whom it means; whoever runs the gateway hears of it once.
+    /// Returns the error for a question that could be for several clients, and logs a warning once per server.
     fn ambiguity_error(&self, question: &ServerQuestion) -> RpcError {
         let ServerQuestion { server, topic, .. } = question;
         let mut confused = self.ambiguous_servers.lock().unwrap_or_else(PoisonError::into_inner);
         if confused.insert(server.clone()) {
             warn!(
                 server,
-                "it asks {} while it works for several clients, and does not say for which; with `shared: false` \
-                 each client has a server of its own",
+                "the server sent {}, which could be for several clients and was refused; set `shared: false` to give \
+                 each client its own server",
                 topic.method()
             );
         }
         let message = format!(
-            "several clients use this server at this moment, and {} does not say which of them is asked; with \
-             `shared: false` each has a server of its own",
+            "several clients are using this server, and {} does not say which of them is asked; set \
+             `shared: false` in the gateway to give each its own server",
             topic.method()
         );
         RpcError::new(INTERNAL_ERROR, message)
@@ -231,7 +231,7 @@ impl ActiveRequest {
 }
 
 impl WorkGuard {
-    /// The server has answered: nothing that it says from now on is of the request.
+    /// Marks the request as answered: messages that the server logs from now on do not belong to it.
     pub(super) fn end(mut self) {
         self.answered = true;
     }
@@ -264,7 +264,7 @@ impl Drop for WorkGuard {
     }
 }
 
-/// How long a server may go on with a request after it was told that nobody waits.
+/// How long a server may go on with a request after it was cancelled.
 const LINGER: Duration = Duration::from_secs(10);
-/// How many of them are remembered.
+/// The maximum number of remembered URL elicitations.
 const MOST_ELICITATIONS: usize = 1024;

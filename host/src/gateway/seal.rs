@@ -1,7 +1,7 @@
-//! What the gateway hands to a client without a session and wants back as it was: the state of a call that waits.
+//! Seals the state of a call that waits for an approval: a client without a session holds it and returns it unchanged.
 //!
-//! Each state is of one round of one call, and opens it once: what was used is remembered until it lapses. Another process
-//! knows neither its key nor what was used, and takes no state of this one.
+//! Each state belongs to one round of one call and can be used once; used states are remembered until they expire. Keys
+//! and used states belong to one process, so states of other processes are not accepted.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,56 +14,56 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// The key of this process; what another one has sealed is not known here.
+/// Seals and verifies states with the key of this process.
 pub(crate) struct StateSealer {
-    /// None where there were no random numbers for it: then nothing is known again.
+    /// `None` if no random numbers were available; then no state is accepted.
     key: Option<[u8; 32]>,
-    /// Tells this process from all others, such as a gateway behind this one, whose states pass as they are.
+    /// Distinguishes this process from others, such as a gateway behind this one, whose states are passed through.
     name: String,
     since: Instant,
-    /// Tells the states of this process from each other.
+    /// The number of the next state.
     next: AtomicU64,
-    /// The states that were used, by principal.
+    /// The used states, by principal.
     spent: Mutex<HashMap<String, SpentStates>>,
 }
 
-/// The states of one principal that were used and have not lapsed.
+/// The used states of one principal that have not expired.
 #[derive(Default)]
 struct SpentStates {
-    /// Their numbers, and when they lapse; the first used first.
+    /// Their numbers and expiry times, in the order of use.
     states: VecDeque<(u64, u64)>,
-    /// Where more were used than are remembered: whatever lapses at this second or before counts as used.
+    /// If more were used than are remembered: states that expire at or before this second count as used.
     forgotten: Option<u64>,
 }
 
-/// How far a call has come.
+/// How far the approval of a call has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ApprovalStage {
-    /// A person was asked whether it may be made.
+    /// A person was asked for approval.
     Asked,
-    /// A person has said yes.
+    /// A person approved the call.
     Approved,
 }
 
-/// The call that a state is of: nobody can use it for another one.
+/// The call that a state belongs to; the state is not valid for any other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SealedCall {
     pub(super) principal: String,
     pub(super) server: String,
     pub(super) tool: String,
     pub(super) arguments: String,
-    /// The rules that it was decided by.
+    /// The version of the rules that it was decided by.
     pub(super) rules: RulesVersion,
 }
 
-/// Which version of the rules a call was decided by: that of the servers, and that of what each principal may use.
+/// The version of the rules: that of the configuration, and that of the gateway's options.
 pub(super) type RulesVersion = (u64, u64);
 
-/// A state that a client brings back.
+/// A state that a client returned.
 #[derive(Debug)]
 pub(super) struct SealedState {
     pub(super) stage: ApprovalStage,
-    /// The state of the server behind, which is in it.
+    /// The server's own state inside it.
     pub(super) inner: Option<Box<RawValue>>,
     number: u64,
     until: u64,
@@ -84,12 +84,12 @@ impl StateSealer {
         }
     }
 
-    /// What tells this process from all others; no secret.
+    /// Returns the name that distinguishes this process from others; it is not secret.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// A state for a call, with that of the server behind in it.
+    /// Seals a state for a call, with the server's own state inside.
     pub(super) fn seal(&self, stage: ApprovalStage, subject: &SealedCall, inner: Option<&RawValue>) -> Option<String> {
         let until = (self.since.elapsed() + LAPSE).as_secs();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -98,7 +98,7 @@ impl StateSealer {
         Some(format!("{MARK}{}/{}/{number}/{until}/{tag}/{inner}", self.name, stage.name()))
     }
 
-    /// Reads a state that has the form of this process's; whether it is one is another question.
+    /// Parses a state in the form of this process, without verifying it.
     pub(super) fn read(&self, state: &str) -> Option<SealedState> {
         let text: String = serde_json::from_str(state).ok()?;
         let mut parts = text.strip_prefix(MARK)?.strip_prefix(&self.name)?.strip_prefix('/')?.split('/');
@@ -113,14 +113,14 @@ impl StateSealer {
         parts.next().is_none().then_some(SealedState { stage, inner, number, until, tag })
     }
 
-    /// Whether this process made the state, for this call, and not long ago.
+    /// Reports whether this process sealed the state for this call and it has not expired.
     pub(super) fn verify(&self, sealed: &SealedState, subject: &SealedCall) -> bool {
         let tag = self.tag(sealed.stage, (sealed.number, sealed.until), subject, sealed.inner.as_deref());
         let same = tag.is_some_and(|tag| bool::from(tag[..].ct_eq(&sealed.tag[..])));
         same && self.since.elapsed().as_secs() <= sealed.until
     }
 
-    /// Uses a state that is known, which can be done once; says whether this was the first time.
+    /// Uses a verified state; returns false if it was used before.
     pub(super) fn spend(&self, sealed: &SealedState, principal: &str) -> bool {
         let now = self.since.elapsed().as_secs();
         let mut used = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,7 +141,7 @@ impl StateSealer {
         true
     }
 
-    /// The keyed digest of what a state says (HMAC, RFC 2104).
+    /// Computes the authentication tag of a state (HMAC-SHA256, RFC 2104).
     fn tag(
         &self,
         stage: ApprovalStage,
@@ -160,7 +160,7 @@ impl StateSealer {
         let numbers = [number, until, rules.0, rules.1].map(u64::to_be_bytes);
         let texts = [stage.name(), principal, server, tool, arguments, inner.map_or("", RawValue::get)];
         for part in texts.iter().map(|text| text.as_bytes()).chain([numbers.as_flattened()]) {
-            // With its length, so that no two calls look alike.
+            // With its length, so that different calls cannot have the same input.
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
         }
@@ -177,12 +177,12 @@ impl ApprovalStage {
     }
 }
 
-/// How states of ours begin.
+/// The prefix of sealed states.
 const MARK: &str = "toolgate/";
-/// How long a person may think, and a yes holds.
+/// How long a question can be answered, and how long an approval is valid.
 const LAPSE: Duration = Duration::from_secs(600);
-/// How many used states of one principal are remembered. Where more are used within [`LAPSE`], the oldest questions of that
-/// principal that still wait are void, and are asked again.
+/// The maximum number of remembered used states of one principal. If more are used within [`LAPSE`], the principal's
+/// oldest open questions expire and are asked again.
 const MOST_USED: usize = 4096;
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! Calls that a rule wants a person to see: the person of the client is asked, in the way of the client's era.
+//! Asks the person at the client to approve a call, in the way of the client's era.
 //!
-//! A client with a session is asked on the stream of the call. One of 2026-07-28 gets a result that wants input, and comes
-//! again with the answer; what it brings back is sealed, so that nothing is kept between its rounds.
+//! A client with a session is asked on the stream of the call. A client of 2026-07-28 gets a result that asks for
+//! input, and sends the call again with the answer; the state in between is sealed and held by the client, so nothing
+//! is stored.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -22,14 +23,14 @@ use crate::logic::types::execution::Question;
 use crate::session::{InputResponse, Topic, missing_capability};
 use crate::transport::BoxFuture;
 
-/// How far the approval of one call has come.
+/// The state of the approval of one call.
 #[derive(Default)]
 pub(super) struct Approval {
-    /// What the client has brought back.
+    /// The state and answer that the client returned.
     returned: OnceLock<ReturnedState>,
-    /// What the client is to be asked, where it must come again with the answer.
+    /// The result that asks the client, if it must send the call again with the answer.
     input_request: OnceLock<String>,
-    /// The call, where a client that comes again has brought a yes to it.
+    /// The call, if the client returned an approval of it.
     approved: OnceLock<SealedCall>,
 }
 
@@ -39,14 +40,15 @@ struct ReturnedState {
 }
 
 impl Approval {
-    /// Takes what is ours out of what a client gives; the rest is for the server, which may be a gateway that asks as we do.
+    /// Removes toolgate's own state and answer from the client's input; the rest is for the server, which may be a
+    /// gateway that asks in the same way.
     pub(super) fn extract(&self, seal: &StateSealer, given: &mut InputResponse) {
         let Some(sealed) = given.state.as_deref().and_then(|state| seal.read(state.get())) else { return };
         given.state = sealed.inner.clone();
         let mut responses = given.responses.as_deref().and_then(|responses| JsonObject::read(responses.get()));
         let answer = responses.as_mut().and_then(|responses| responses.remove(&key(seal)));
         if sealed.stage == ApprovalStage::Asked {
-            // The server has asked nothing yet, and the person saw no answers to it.
+            // The server has not asked anything yet, and the person has not seen any answers to it.
             given.responses = None;
         } else if let (Some(rest), true) = (responses, answer.is_some()) {
             given.responses = Some(rest).filter(|rest| !rest.is_empty()).map(|rest| to_raw(&rest));
@@ -54,13 +56,13 @@ impl Approval {
         let _ = self.returned.set(ReturnedState { sealed, answer });
     }
 
-    /// The result that asks the client, where it must come again with the answer.
+    /// Returns the result that asks the client, if it must send the call again with the answer.
     pub(super) fn question(&self) -> Option<&String> {
         self.input_request.get()
     }
 
-    /// The result of the call. A server that wants input of a client whose call was approved gets its state back together
-    /// with the approval, which the next round of this call uses up.
+    /// Returns the result of the call. If the server of an approved call asks for input, its state is sealed together
+    /// with the approval, which is valid for the next round.
     pub(super) fn wrap_state(&self, client: &ClientSession, result: String) -> String {
         let Some(subject) = self.approved.get().filter(|_| wants_input(&result)) else { return result };
         let Some(mut object) = JsonObject::read(&result) else { return result };
@@ -85,15 +87,15 @@ impl Approve for ClientRequest {
 }
 
 impl ClientSession {
-    /// The version of the rules that hold now.
+    /// Returns the version of the rules in force.
     fn rules(&self) -> RulesVersion {
         (self.gateway.registry.config_version(), self.gateway.edition.load(Ordering::SeqCst))
     }
 }
 
 impl ClientRequest {
-    /// Asks a client with a session, for as long as the call may take. A yes to rules that no longer hold is none: the call
-    /// is then to be decided anew.
+    /// Asks a client with a session, for as long as the call may take. If the rules changed meanwhile, an approval does
+    /// not count and the call must be decided again.
     async fn ask_person(&self, client: &ClientSession, question: &Question) -> Consent {
         if !self.takes_forms() {
             return Consent::NoApprover;
@@ -110,8 +112,8 @@ impl ClientRequest {
         }
     }
 
-    /// What a client without a session has brought with this round; one that has brought nothing that counts is asked with
-    /// the result.
+    /// Returns the decision that a client without a session sent along; without a valid one, asks for it with the
+    /// result.
     fn resume_or_ask(&self, client: &ClientSession, question: &Question) -> Consent {
         let Question { tool, arguments, .. } = question;
         let seal = &client.gateway.sealer;
@@ -128,7 +130,7 @@ impl ClientRequest {
                 (ApprovalStage::Approved, _) => true,
                 (ApprovalStage::Asked, answer) => is_yes(answer.as_deref()?),
             };
-            // One yes starts one call, however often it is sent.
+            // One approval starts one call, even if it is sent several times.
             seal.spend(sealed, &subject.principal).then_some(said)
         });
         match said {
@@ -150,14 +152,14 @@ impl ClientRequest {
         }
     }
 
-    /// Whether the client can show a form to a person.
+    /// Reports whether the client can show a form to a person.
     fn takes_forms(&self) -> bool {
         JsonObject::read(self.capabilities())
             .is_some_and(|declared| missing_capability(&declared, Topic::Elicitation, None).is_none())
     }
 }
 
-/// What a person is shown: the call as it will be made.
+/// Builds the form that shows the person the call as it will be made.
 fn form(client: &ClientSession, question: &Question) -> serde_json::Value {
     let message = ApprovalText::new(question, &client.gateway.registry.secrets()).in_lines();
     let approve = json!({"type": "boolean", "title": "Approve", "description": "Whether the call may be made"});
@@ -165,7 +167,7 @@ fn form(client: &ClientSession, question: &Question) -> serde_json::Value {
     json!({"message": message, "requestedSchema": schema})
 }
 
-/// Whether an answer is a yes. A client that shows no fields accepts without content.
+/// Reports whether an answer approves the call. A client that shows no fields accepts without content.
 fn is_yes(answer: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct ElicitResult {
@@ -181,7 +183,7 @@ fn is_yes(answer: &RawValue) -> bool {
     answer.is_ok_and(|answer| answer.action == "accept" && answer.content.is_none_or(|content| content.approve))
 }
 
-/// The name of our question among those that a result asks; a gateway behind this one has another.
+/// Returns the key of toolgate's own question; a gateway behind this one uses another.
 fn key(seal: &StateSealer) -> String {
     format!("{OURS}{}", seal.name())
 }

@@ -1,6 +1,6 @@
-//! What is under way for a client and can be stopped by it, by its id of the request.
+//! Requests that their client can cancel by id.
 //!
-//! Clients without a session share a front and may use the same ids; they stop a request by hanging up.
+//! Clients without a session share one and may use the same ids; they cancel a request by closing its connection.
 
 use std::sync::{Arc, PoisonError};
 
@@ -10,15 +10,15 @@ use super::{ClientSession, Envelope};
 use crate::failure::RpcError;
 use crate::rpc::code::REQUEST_CANCELLED;
 
-/// How a request is stopped.
+/// How a request is cancelled.
 pub(super) enum CancelHandle {
-    /// The gate cancels the call of this id.
+    /// The gate cancels the call with this id.
     Call(String),
-    /// Whoever works on it hears of it.
+    /// The task that works on it is notified.
     Task(Arc<Notify>),
 }
 
-/// A request that can be stopped, for as long as this lives.
+/// Keeps a request cancellable until it is dropped.
 pub(super) struct CancelGuard<'a> {
     client: &'a ClientSession,
     id: &'a str,
@@ -39,7 +39,7 @@ impl Drop for CancelGuard<'_> {
 }
 
 impl ClientSession {
-    /// Does something that the client may stop.
+    /// Runs work that the client can cancel.
     pub(super) async fn cancellable(
         &self,
         id: &str,
@@ -54,24 +54,24 @@ impl ClientSession {
         }
     }
 
-    /// Does something that is given up when the gateway cancels all that is under way.
+    /// Runs work that ends when the gateway cancels all running requests.
     pub(super) async fn unless_cancelled(
         &self,
         work: impl Future<Output = Result<String, RpcError>>,
     ) -> Result<String, RpcError> {
         tokio::select! {
             biased;
-            () = self.cancelled.notified() => Err(RpcError::new(REQUEST_CANCELLED, "the gateway ends, and cancelled the request")),
+            () = self.cancelled.notified() => Err(RpcError::new(REQUEST_CANCELLED, "the gateway is shutting down and cancelled the request")),
             outcome = work => outcome,
         }
     }
 
-    /// The client no longer wants the answer to this request. It gets none (2025-11-25, utilities, cancellation), but over
-    /// HTTP, where something must end what was begun as an answer.
+    /// Cancels a request for the client. It gets no response (2025-11-25, utilities, cancellation), except over HTTP,
+    /// where the exchange needs one.
     pub(super) fn cancel_request(&self, id: &str, envelope: &Envelope) {
         let stops = self.cancel_handles();
         let Some(stop) = stops.get(id) else { return };
-        // As long as it can be stopped, whoever answers it has yet to look here.
+        // While the handle exists, the request's task has not yet called `take_cancelled`.
         if envelope.headers.is_none() {
             self.cancelled_ids.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
         }
@@ -81,7 +81,7 @@ impl ClientSession {
         }
     }
 
-    /// Whether nobody wants the answer to this request, which is ready.
+    /// Reports whether the client cancelled this request, so that its response must not be sent.
     pub(super) fn take_cancelled(&self, id: &str, envelope: &Envelope) -> bool {
         let mut unwanted = self.cancelled_ids.lock().unwrap_or_else(PoisonError::into_inner);
         envelope.headers.is_none() && !unwanted.is_empty() && unwanted.remove(id)

@@ -1,4 +1,4 @@
-//! Which era a request is of, and what that means for its answer.
+//! Reads the era of a request, and adapts results to it.
 
 use std::sync::Arc;
 
@@ -16,20 +16,20 @@ use crate::session::{
     CAPABILITIES, Caller, InputResponse, LEGACY_VERSIONS, Listing, LogLevel, MODERN_VERSION, is_of_session,
 };
 
-/// What a request says of its era, and of its client.
+/// The era of a request, and what the client sent along with it.
 pub(super) struct RequestContext {
     pub(super) era: Era,
-    /// What the client calls the progress of this request, as it wrote it.
+    /// The client's progress token, as it wrote it.
     pub(super) progress: Option<Box<RawValue>>,
-    /// What the client can be asked.
+    /// The client capabilities that servers can use.
     pub(super) capabilities: Arc<str>,
-    /// The least grave lines of servers' logs that the client wants.
+    /// The lowest level of server log messages that the client wants.
     pub(super) log_level: Option<LogLevel>,
-    /// What else the client says beside the request, such as its trace context.
+    /// Other members of `_meta`, such as a trace context.
     meta: JsonObject,
 }
 
-/// The input that a server wanted, as a client of 2026-07-28 gives it.
+/// The input for a server, as a client of 2026-07-28 sends it.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct InputParams {
@@ -40,7 +40,7 @@ struct InputParams {
 }
 
 impl RequestContext {
-    /// Reads what a request says; an error comes with the status that it has over HTTP.
+    /// Reads the context of a request; an error comes with its HTTP status.
     pub(super) fn read(
         client: &ClientSession,
         request: &Request,
@@ -66,10 +66,10 @@ impl RequestContext {
         };
         let version: String = serde_json::from_str(version.get()).unwrap_or_default();
         let mismatch = |header: &str| {
-            let text = format!("the header {header} does not say what the message says");
+            let text = format!("the header {header} does not match the message");
             (RpcError::new(HEADER_MISMATCH, text), 400)
         };
-        // Who says two versions means neither.
+        // Reject a request whose header and body name different versions.
         if headers.is_some_and(|headers| headers.version.as_ref() != Some(&version)) {
             return Err(mismatch("MCP-Protocol-Version"));
         }
@@ -77,7 +77,7 @@ impl RequestContext {
             let mut data = JsonObject::default();
             data.set("supported", &[&[MODERN_VERSION][..], &LEGACY_VERSIONS].concat());
             data.set("requested", &version);
-            let error = RpcError::new(UNSUPPORTED_VERSION, format!("version {version:?} of MCP is not spoken here"));
+            let error = RpcError::new(UNSUPPORTED_VERSION, format!("unsupported protocol version {version:?}"));
             return Err((RpcError { data: Some(to_raw(&data)), ..error }, 400));
         }
         let Some(capabilities) = meta.remove(CAPABILITIES) else {
@@ -104,7 +104,7 @@ impl RequestContext {
         Ok(RequestContext { era: Era::Modern, progress, capabilities, log_level, meta })
     }
 
-    /// For whom a server is asked with this request, and who answers what the server asks back.
+    /// Returns the caller of a request to a server, who also answers the server's questions.
     pub(super) fn caller(&self, request: &Arc<ClientRequest>, params: &str) -> Caller {
         let (handles_input, input) = match self.era {
             Era::Legacy => (false, InputResponse::default()),
@@ -120,7 +120,7 @@ impl RequestContext {
         }
     }
 
-    /// A result of one server in the way of this era.
+    /// Adapts a server's result to the era of the client.
     pub(super) fn finish_result(&self, result: String) -> String {
         let marked = RESULT_TYPE.is_in(&result);
         match self.era {
@@ -130,7 +130,7 @@ impl RequestContext {
         }
     }
 
-    /// The same for what may be kept: it says for how long, and for whom.
+    /// Adapts a cacheable result to the era of the client, with how long it may be cached and by whom.
     pub(super) fn finish_cacheable(&self, result: String, cache: CacheControl) -> String {
         match self.era {
             Era::Legacy => without(result, &["resultType", "ttlMs", "cacheScope"]),
@@ -145,22 +145,22 @@ impl RequestContext {
     }
 }
 
-/// For how long a result may be kept, and for whom.
+/// How long a result may be cached, and by whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CacheControl {
     pub(super) ttl_ms: u64,
-    /// For this client alone.
+    /// Whether only this client may cache it.
     pub(super) private: bool,
 }
 
 impl CacheControl {
-    /// What holds of a list, by its server's words; one that says nothing may have changed by now.
+    /// Returns the cache control of a list; without a TTL, it must not be cached.
     pub(super) fn of(listing: &Listing) -> Self {
         let ttl_ms = listing.ttl.map_or(0, |ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
         CacheControl { ttl_ms, private: listing.private }
     }
 
-    /// What holds of a result, by its server's words.
+    /// Returns the cache control of a server's result.
     pub(super) fn of_result(result: &str) -> Self {
         let said = Some(result).filter(|result| result.contains("ttlMs") || result.contains("cacheScope"));
         let said = said.and_then(JsonObject::read).unwrap_or_default();
@@ -169,7 +169,7 @@ impl CacheControl {
         CacheControl { ttl_ms: ttl.map_or(0, |ttl| ttl.max(0.0) as u64), private }
     }
 
-    /// What holds of a whole that is made of these parts; of nothing, that it may change at any moment.
+    /// Returns the cache control of a result made of these parts; without parts, it must not be cached.
     pub(super) fn of_parts(parts: impl IntoIterator<Item = CacheControl>) -> Self {
         let both = |one: CacheControl, other: CacheControl| CacheControl {
             ttl_ms: one.ttl_ms.min(other.ttl_ms),
@@ -178,28 +178,28 @@ impl CacheControl {
         parts.into_iter().reduce(both).unwrap_or(CacheControl { ttl_ms: 0, private: false })
     }
 
-    /// The same for a client that is shown what others may not be.
+    /// Makes the cache control private if clients have different views.
     pub(super) fn for_client(self, client: &ClientSession) -> Self {
         CacheControl { private: self.private || client.is_private(), ..self }
     }
 }
 
-/// The part of a client's capabilities that servers behind the gateway can ask for, as the client wrote it.
+/// Returns the client capabilities that servers behind the gateway can use, as the client wrote them.
 pub(super) fn askable_capabilities(capabilities: &str) -> Arc<str> {
     let mut capabilities = JsonObject::read(capabilities).unwrap_or_default();
     capabilities.retain(|name| matches!(name, "roots" | "sampling" | "elicitation"));
     capabilities.to_text().into()
 }
 
-/// The level of logs of this name, in quotes.
+/// Parses a log level from a JSON string.
 pub(super) fn level_of(json: &str) -> Result<LogLevel, String> {
     let known = LogLevel::ALL.map(LogLevel::name).join(", ");
     let name = serde_json::from_str::<String>(json).ok();
-    name.as_deref().and_then(LogLevel::of).ok_or_else(|| format!("no log level {json}; there are: {known}"))
+    name.as_deref().and_then(LogLevel::of).ok_or_else(|| format!("unknown log level {json}; there are: {known}"))
 }
 
 fn read_input(params: &str) -> InputResponse {
-    // Nearly no request answers a server.
+    // Skips the parsing of most requests, which contain no input.
     if !INPUT_RESPONSES.is_in(params) && !REQUEST_STATE.is_in(params) {
         return InputResponse::default();
     }
@@ -207,17 +207,17 @@ fn read_input(params: &str) -> InputResponse {
     InputResponse { responses: input_responses, state: request_state }
 }
 
-/// Whether a result is a question to the client, however its server spells that and whichever of two members a client reads.
+/// Reports whether a result asks the client for input, also if the member is escaped or occurs twice.
 pub(super) fn wants_input(result: &str) -> bool {
     let asks = |(name, kind): (&str, &RawValue)| {
         name == "resultType" && json::string_value(kind).is_some_and(|kind| kind == "input_required")
     };
-    // Nearly no result is one.
+    // Skips the parsing of most results, which ask for nothing.
     (INPUT_REQUIRED.is_in(result) || json::has_escaped_ascii(result))
         && JsonObject::read(result).is_some_and(|object| object.iter().any(asks))
 }
 
-/// A result without the mark that it is whole. Where that stands in front, as servers write it, the rest is not read.
+/// Removes `resultType` from a result; if it comes first, as servers write it, without parsing the rest.
 fn unmarked(mut result: String) -> String {
     if result.starts_with(WHOLE) && RESULT_TYPE.after(&result).nth(1).is_none() {
         result.drain(1..WHOLE.len());
@@ -226,14 +226,14 @@ fn unmarked(mut result: String) -> String {
     without(result, &["resultType"])
 }
 
-/// Puts members at the front of an object.
+/// Inserts members at the front of an object.
 fn insert(object: &str, members: &str) -> String {
     let rest = object.trim_start().strip_prefix('{').unwrap_or("}").trim_start();
     let comma = if rest.starts_with('}') { "" } else { "," };
     format!("{{{members}{comma}{rest}")
 }
 
-/// Takes members out of an object; one that has none of them is passed as it is.
+/// Removes members from an object; an object without them is returned unchanged.
 fn without(text: String, names: &[&str]) -> String {
     let may_have = |name: &&str| text.contains(*name);
     if !names.iter().any(may_have) {

@@ -1,5 +1,5 @@
-//! Questions of servers as clients get them: the server that asks is named in front, and nothing in them looks like a
-//! question of ours.
+//! Labels the questions of servers: the server is named in front, and nothing in them looks like a question of
+//! toolgate.
 
 use serde_json::value::RawValue;
 
@@ -14,7 +14,7 @@ use crate::visible;
 pub(super) fn label(server: &str, topic: Topic, params: &mut JsonObject) {
     match topic {
         Topic::Roots => {}
-        // It is for a model, and a person may look it over.
+        // The prompt is for a model, and a person may review it.
         Topic::Sampling => {
             let prompt = params.get("systemPrompt").and_then(json::string_value).unwrap_or_default();
             params.set("systemPrompt", &format!("{}{prompt}", server_prefix(server)));
@@ -30,7 +30,7 @@ pub(super) fn label(server: &str, topic: Topic, params: &mut JsonObject) {
     }
 }
 
-/// Names the server in each question of a result that wants input; any other result stays as it is.
+/// Names the server in each question of a result that asks for input; other results stay as they are.
 pub(super) fn label_result(server: &str, result: String) -> String {
     if !wants_input(&result) {
         return result;
@@ -54,7 +54,7 @@ pub(super) fn label_result(server: &str, result: String) -> String {
     whole.to_text()
 }
 
-/// Names the server in an error that sends a person to its addresses.
+/// Names the server in an error that sends a person to its URLs.
 pub(super) fn label_error(server: &str, error: RpcError) -> RpcError {
     if error.code != URL_REQUIRED {
         return error;
@@ -73,7 +73,7 @@ pub(super) fn label_error(server: &str, error: RpcError) -> RpcError {
     }
 }
 
-/// Gives the answers of a client the names that their server gave to its questions.
+/// Restores the server's own keys in the answers of a client.
 pub(super) fn unlabel_answers(given: &mut InputResponse) {
     let Some(answers) = given.responses.as_deref().filter(|answers| answers.get().contains(FOREIGN)) else { return };
     let Some(answers) = JsonObject::read(answers.get()) else { return };
@@ -82,19 +82,19 @@ pub(super) fn unlabel_answers(given: &mut InputResponse) {
     given.responses = Some(to_raw(&own.collect::<JsonObject>()));
 }
 
-/// A text of a server that a person reads. Each of its lines shows whose it is, and nothing in it is hidden.
+/// Labels a text that a person reads: each line shows that it is the server's, and hidden characters are escaped.
 fn label_text(server: &str, words: &str) -> String {
     let words = words.replace("\r\n", "\n");
     let words = visible::escape_except(&words, "\n\t").replace('\n', "\n> ");
     format!("{}{words}", server_prefix(server))
 }
 
-/// How each question of a server begins.
+/// Returns the prefix of a server's question.
 fn server_prefix(server: &str) -> String {
     format!("[server {} asks] ", visible::escape(&format!("{server:?}")))
 }
 
-/// Names the server in the parts of a form that could be taken for the form of an approval.
+/// Names the server in the parts of a form that could be mistaken for an approval.
 fn label_form(server: &str, schema: &mut JsonObject) {
     label_texts(server, schema, None);
     let Some(fields) = schema.get("properties").and_then(object) else { return };
@@ -108,11 +108,11 @@ fn label_form(server: &str, schema: &mut JsonObject) {
     schema.set("properties", &fields.collect::<JsonObject>());
 }
 
-/// The same for the title and the description of a form, or of a field of this name.
+/// Labels the title and description of a form, or of the field with this name, if they look like an approval.
 fn label_texts(server: &str, part: &mut JsonObject, name: Option<&str>) {
     for member in ["title", "description"] {
         let own = part.get(member).and_then(json::string_value);
-        // Where there is no title, clients show the name.
+        // Without a title, clients show the name.
         let shown = own.as_deref().or(name.filter(|_| member == "title"));
         if let Some(shown) = shown.filter(|shown| looks_like_ours(shown) || visible::escape(shown) != *shown) {
             let labelled = label_text(server, shown);
@@ -121,15 +121,15 @@ fn label_texts(server: &str, part: &mut JsonObject, name: Option<&str>) {
     }
 }
 
-/// Whether a text could be taken for one of ours.
+/// Reports whether a text could be mistaken for one of toolgate's.
 fn looks_like_ours(text: &str) -> bool {
     let seen: String =
         text.chars().filter(|letter| !visible::is_hidden_char(*letter)).flat_map(char::to_lowercase).collect();
     seen.contains("approv") || seen.contains("toolgate")
 }
 
-/// The name of a server's question among those that a result asks. One that begins as ours do gets something in front,
-/// which is taken off again when the answer comes.
+/// Escapes the key of a server's question: one that starts like toolgate's own gets a prefix, which is removed from the
+/// answer.
 fn escape_key(key: &str) -> String {
     match key.starts_with(OURS) || key.starts_with(FOREIGN) {
         true => format!("{FOREIGN}{key}"),
@@ -137,12 +137,12 @@ fn escape_key(key: &str) -> String {
     }
 }
 
-/// An object in which each name stands once, so that no reader takes another member than we did.
+/// Reads an object and removes duplicate names, so that every reader sees the same members.
 fn object(value: &RawValue) -> Option<JsonObject> {
     JsonObject::read(value.get()).map(JsonObject::dedup_names)
 }
 
-/// How the names of our own questions begin.
+/// The prefix of the keys of toolgate's own questions.
 pub(super) const OURS: &str = "toolgate-approval-";
 const FOREIGN: &str = "server:";
 const REQUESTS: &str = "inputRequests";

@@ -1,4 +1,4 @@
-//! What the gateway lets its clients know unasked: lists that have changed, resources that have new content.
+//! Notifications to clients: changed lists, updated resources and log messages.
 
 use std::collections::{BTreeMap, HashSet};
 use std::pin::pin;
@@ -29,20 +29,20 @@ use crate::registry::{LinkEvent, ResourceWatcher};
 use crate::rpc;
 use crate::session::{ActiveCallers, ServerEvent};
 
-/// What has changed and is not yet told.
+/// Changes that the client has not been notified of.
 #[derive(Default)]
 pub(super) struct ChangeSet {
     pub(super) tools: bool,
     pub(super) prompts: bool,
     pub(super) resources: bool,
     pub(super) updates: Vec<ResourceUpdate>,
-    /// There was more than was heard, and it may have been about any resource.
+    /// Whether events were missed; they may have been about any resource.
     pub(super) missed: bool,
-    /// Lines of logs, as the client gets them.
+    /// Log notifications, ready to be sent.
     pub(super) logs: Vec<String>,
 }
 
-/// Tells a client of the initialize era of all that changes, for as long as it can be told.
+/// Notifies a client of the initialize era of all changes, until it disconnects.
 pub(super) async fn run_notifier(client: Weak<ClientSession>, sink: Arc<dyn ClientSink>) {
     let Some(registry) = client.upgrade().map(|client| Arc::clone(&client.gateway.registry)) else { return };
     let mut changes = ClientChanges::new(&registry);
@@ -64,7 +64,7 @@ pub(super) async fn run_notifier(client: Weak<ClientSession>, sink: Arc<dyn Clie
                 let Some(client) = client.upgrade() else { return };
                 for (uri, watcher) in renewed {
                     let mut session = client.session();
-                    // It may have been taken back meanwhile.
+                    // The client may have unsubscribed meanwhile.
                     if let Some(known) = session.subscribed.get_mut(&uri) {
                         let before = std::mem::replace(known, watcher);
                         drop((session, before));
@@ -81,12 +81,12 @@ pub(super) async fn run_notifier(client: Weak<ClientSession>, sink: Arc<dyn Clie
     }
 }
 
-/// The resources whose server was replaced or removed.
+/// Returns the watched resources whose server was replaced or removed.
 fn lost_subscriptions<'a>(watched: impl Iterator<Item = (&'a String, &'a ResourceWatcher)>) -> Vec<String> {
     watched.filter(|(_, watcher)| watcher.is_over()).map(|(uri, _)| uri.clone()).collect()
 }
 
-/// Answers `subscriptions/listen`: the answer comes when the client has heard enough.
+/// Handles `subscriptions/listen`; the result is sent when the subscription ends.
 pub(super) async fn listen(
     client: &ClientSession,
     context: &RequestContext,
@@ -121,7 +121,8 @@ pub(super) async fn listen(
     let mut changes = ClientChanges::new(&client.gateway.registry);
     let mut watched = BTreeMap::new();
     for uri in &uris {
-        // What cannot be watched is not told of, unless another has it watched; that is all that can be said here.
+        // A resource that cannot be watched gets updates only if another client watches it; the protocol has no error
+        // for this.
         if let Ok(Some(watcher)) = watch(client, uri).await {
             watched.insert(uri.clone(), watcher);
         }
@@ -171,7 +172,7 @@ pub(super) async fn listen(
     Ok(context.finish_result(format!("{{{meta}}}")))
 }
 
-/// Subscribes a client of the initialize era to a resource, or takes that back.
+/// Handles `resources/subscribe` (if `on`) and `resources/unsubscribe` in the initialize era.
 pub(super) async fn subscribe(client: &ClientSession, params: &str, on: bool) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
@@ -191,24 +192,24 @@ pub(super) async fn subscribe(client: &ClientSession, params: &str, on: bool) ->
     room(&client.session())?;
     let watcher = watch(client, &uri).await?.ok_or_else(|| resources::missing(Era::Legacy, &uri))?;
     let mut session = client.session();
-    // Others may have come meanwhile.
+    // Checked again, since other subscriptions may have been added meanwhile.
     room(&session)?;
     session.subscribed.insert(uri, watcher);
     Ok("{}".to_owned())
 }
 
-/// Watches a resource for the client, at the server that has it; none where there is no such server.
+/// Subscribes to a resource at the server that has it; returns `None` if there is no such server.
 pub(super) async fn watch(client: &ClientSession, uri: &str) -> Result<Option<ResourceWatcher>, RpcError> {
     let Some(owner) = find_owner(client, uri).await? else { return Ok(None) };
     let watcher = owner.link.watch(&owner.lease, uri).await;
     watcher.map(Some).map_err(|failed| resources::client_error(client, owner.link.id(), failed))
 }
 
-/// What changes, gathered for a little while so that many changes are one.
+/// Collects the changes for one client, and merges those that come shortly after each other.
 struct ClientChanges {
     tools: tokio::sync::watch::Receiver<u64>,
     news: tokio::sync::broadcast::Receiver<LinkEvent>,
-    /// What was heard so far, and until when more is waited for.
+    /// The changes collected so far; they are returned at `until`.
     pending: ChangeSet,
     until: Option<Instant>,
 }
@@ -220,8 +221,8 @@ impl ClientChanges {
         ClientChanges { tools, news: registry.events(), pending: ChangeSet::default(), until: None }
     }
 
-    /// The next changes that are this client's business; none where there will be no more. Whoever waits no longer may do so
-    /// again, and misses nothing.
+    /// Waits for the next changes that concern this client; returns `None` if there will be no more. This is
+    /// cancel-safe.
     async fn next(&mut self, client: &Weak<ClientSession>, era: Era) -> Option<ChangeSet> {
         loop {
             let until = self.until;
@@ -261,12 +262,12 @@ impl ClientChanges {
 }
 
 impl ChangeSet {
-    /// What was not heard may have been anything.
+    /// Marks everything as changed, because missed events may have been about anything.
     fn mark_missed(&mut self) {
         (self.prompts, self.resources, self.missed) = (true, true, true);
     }
 
-    /// Takes what a server told, where that is for the client; says whether it is.
+    /// Adds a server's event if it is for the client; reports whether it is.
     fn take(&mut self, client: &ClientSession, era: Era, LinkEvent { link, event }: LinkEvent) -> bool {
         let link = link.map(|link| link.upgrade().filter(|link| client.gate.receives_from(link)));
         if let Some(None) = link {
@@ -281,8 +282,7 @@ impl ChangeSet {
                 self.updates.retain(|known| !known.is_of(&update));
                 self.updates.push(update);
             }
-            // What is logged during a request goes the way of that request, to its client alone; the later era knows no
-            // other lines.
+            // Messages logged during a request go to its client, on its own stream. The later era has no others.
             ServerEvent::Log { level, logger, data, callers, number }
                 if era == Era::Legacy && is_for(client, &callers) =>
             {
@@ -304,8 +304,8 @@ impl ChangeSet {
     }
 }
 
-/// Whether a line that a server logs at such a moment is for all clients of this principal: what is of no request, or of one
-/// that the principal has given up.
+/// Reports whether a log message is for all clients of this principal: it belongs to no request, or to one that the
+/// principal gave up.
 fn is_for(client: &ClientSession, during: &ActiveCallers) -> bool {
     match during {
         ActiveCallers::Unknown => true,
@@ -314,5 +314,5 @@ fn is_for(client: &ClientSession, during: &ActiveCallers) -> bool {
     }
 }
 
-/// Changes that come in so short a time are told as one.
+/// Changes within this time are merged into one notification.
 const COALESCE: Duration = Duration::from_millis(100);

@@ -1,5 +1,5 @@
-//! How a call was decided, for clients that want to know: MCP has no place for it, so it is in `_meta`, and only where
-//! the request asks for it there.
+//! How a call was decided, for clients that ask for it. MCP has no field for it, so both the request and the result use
+//! `_meta`.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -9,11 +9,11 @@ use crate::failure::RpcError;
 use crate::gate::CallOutcome;
 use crate::json::{JsonObject, MemberFinder, to_raw};
 
-/// The member of `_meta` by which a call of a tool asks how it was decided, and which has it in the answer.
+/// The member of `_meta` that asks how a call was decided, and that contains this in the result.
 pub const KEY: &str = "toolgate/outcome";
 static MARK: MemberFinder = MemberFinder::new(KEY);
 
-/// Whether a call with these parameters asks for it.
+/// Reports whether the parameters of a call ask for its outcome.
 pub(super) fn is_wanted(params: &str) -> bool {
     #[derive(Deserialize)]
     struct Params {
@@ -28,17 +28,17 @@ pub(super) fn is_wanted(params: &str) -> bool {
     MARK.is_in(params) && serde_json::from_str::<Params>(params).is_ok_and(|params| params.meta.wanted)
 }
 
-/// All that there is to say of a call beside its answer.
+/// Describes how a call was decided, without its content.
 pub(super) fn describe(client: &ClientSession, called: &CallOutcome) -> JsonObject {
     let mut outcome = JsonObject::read(to_raw(&called.as_json()).get()).unwrap_or_default();
-    // The answer itself has them.
+    // The result already contains these.
     outcome.remove("content");
     outcome.remove("structured");
     let text = outcome.to_text();
     JsonObject::read(&client.gateway.registry.secrets().redact(&text)).unwrap_or_default()
 }
 
-/// The answer with it; a call that is refused has an answer, too.
+/// Adds the outcome to a result. An error becomes a result, because only that has `_meta`.
 pub(super) fn attach(answer: Result<String, RpcError>, outcome: &JsonObject) -> String {
     let refused =
         |error: RpcError| json!({"content": [{"type": "text", "text": error.message}], "isError": true}).to_string();

@@ -1,4 +1,4 @@
-//! What a server asks while it works for a client, brought to that client in the way of its era.
+//! Brings a server's questions to the client whose request it works on, in the way of the client's era.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -28,24 +28,24 @@ use crate::session::{
 };
 use crate::transport::BoxFuture;
 
-/// One request of a client, as far as a server that works on it may ask something back.
+/// A request of a client, through which the server that works on it can ask back.
 pub(crate) struct ClientRequest {
     client: Weak<ClientSession>,
     era: Era,
-    /// The way for what belongs to the request.
+    /// Carries messages that belong to the request.
     sink: Arc<dyn ClientSink>,
-    /// What the client can be asked.
+    /// The client capabilities that servers can use.
     capabilities: Arc<str>,
-    /// Whether a person has approved the request, where one must.
+    /// The approval of the request, if a rule requires one.
     pub(super) approval: Approval,
     server: OnceLock<String>,
-    /// The connection on which it was sent last.
+    /// The connection that it was last sent on.
     connection: AtomicU64,
-    /// How often it is with a server at this moment; a second attempt may begin before the first has ended.
+    /// How many attempts are with a server now; a second may start before the first has ended.
     active: AtomicUsize,
-    /// Told when it is with none any more.
+    /// Notified when no attempt is with a server.
     idle: Notify,
-    /// What was asked and could not be brought to the client.
+    /// The topic of a question that could not be delivered to the client.
     undelivered: OnceLock<Topic>,
 }
 
@@ -65,16 +65,16 @@ impl ClientRequest {
         })
     }
 
-    /// The server works on the request, for as long as what is given lives.
+    /// Notes that a server works on the request, until the guard is dropped.
     pub(super) fn start_work(self: &Arc<Self>, client: &ClientSession, server: &str, connection: u64) -> WorkGuard {
-        // A request has one server, however often it is sent.
+        // A request has one server, even if it is sent again.
         let _ = self.server.set(server.to_owned());
         self.connection.store(connection, Ordering::Relaxed);
         self.active.fetch_add(1, Ordering::SeqCst);
         client.gateway.relay.start_work(connection, &client.name, Some(self))
     }
 
-    /// The server no longer works on the request.
+    /// Notes that an attempt is over.
     pub(crate) fn finish_work(&self) {
         if self.active.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.idle.notify_waiters();
@@ -85,7 +85,7 @@ impl ClientRequest {
     pub(crate) async fn wait_idle(&self) {
         loop {
             let mut idle = pin!(self.idle.notified());
-            // From here on nothing that is told is missed.
+            // From here on no notification is missed.
             idle.as_mut().enable();
             if self.active.load(Ordering::SeqCst) == 0 {
                 return;
@@ -94,7 +94,7 @@ impl ClientRequest {
         }
     }
 
-    /// Asks the client, until nobody wants the answer any more.
+    /// Asks the client, until `given_up` completes.
     pub(crate) async fn ask(
         &self,
         question: ServerQuestion,
@@ -106,12 +106,12 @@ impl ClientRequest {
             answer = self.ask_client(question) => answer,
             () = given_up => match topic {
                 Topic::Elicitation => Ok(to_raw(&[("action", "cancel")].into_iter().collect::<BTreeMap<_, _>>())),
-                _ => Err(RpcError::new(INTERNAL_ERROR, "nobody waits any more for what this was asked for")),
+                _ => Err(RpcError::new(INTERNAL_ERROR, "the request that this question belongs to was given up")),
             },
         }
     }
 
-    /// The client whose request it is, as long as it is there.
+    /// Returns the client, if its session still exists.
     pub(super) fn client(&self) -> Option<Arc<ClientSession>> {
         self.client.upgrade()
     }
@@ -128,35 +128,35 @@ impl ClientRequest {
         &self.capabilities
     }
 
-    /// The server that works on the request; empty while nobody does.
+    /// Returns the server that works on the request; empty if it was not sent yet.
     pub(super) fn server(&self) -> &str {
         self.server.get().map_or("", String::as_str)
     }
 
-    /// Whether a question that is meant for one of them finds the same client by the other.
+    /// Reports whether a question for either request reaches the same client.
     pub(crate) fn has_same_client(&self, other: &ClientRequest) -> bool {
-        // Clients without a session share a front, and a request says nothing of another.
+        // Clients without a session share one, so two requests may come from different clients.
         std::ptr::eq(self, other) || (self.era == Era::Legacy && other.is_of(&self.client))
     }
 
-    /// Whether the request is of this client, which has a session.
+    /// Reports whether the request is from this client, which has a session.
     fn is_of(&self, client: &Weak<ClientSession>) -> bool {
         self.era == Era::Legacy && Weak::ptr_eq(&self.client, client)
     }
 
-    /// What the client gets: the outcome, or an error where it was to be asked in a way that its era does not have.
+    /// Returns the outcome, or an error if a question could not be delivered in the client's era.
     pub(super) fn check_outcome(&self, outcome: Result<String, RpcError>) -> Result<String, RpcError> {
         let Some(topic) = self.undelivered.get() else { return outcome };
         let (server, method) = (self.server(), topic.method());
         let message = format!(
-            "server {server:?} asked {method} while it worked on the request, as servers before {MODERN_VERSION} do; a \
-             client of {MODERN_VERSION} cannot be asked that way, so the question was declined. A client that begins with \
+            "server {server:?} sent {method} while working on the request, as servers before {MODERN_VERSION} do; a \
+             client of {MODERN_VERSION} cannot be asked that way, so the question was declined; a client that starts with \
              initialize can answer it"
         );
         let mut data = JsonObject::default();
         data.set("server", server);
         data.set("asked", method);
-        // It may have done something all the same.
+        // The server may have acted anyway.
         match outcome.map(RawValue::from_string) {
             Ok(answer) => data.set("answer", &answer.ok()),
             Err(error) => data.set("error", &error.message),
@@ -167,7 +167,7 @@ impl ClientRequest {
 
 impl Handler for ClientRequest {
     fn topics(&self) -> Topics {
-        // What a client can be asked is in its own words with each request.
+        // The client's own capabilities are sent with each request.
         Topics::default()
     }
 
@@ -176,7 +176,7 @@ impl Handler for ClientRequest {
     }
 
     fn active_callers(&self, _: u64) -> ActiveCallers {
-        // What comes on the stream of a request is of that request.
+        // Messages on the stream of a request belong to that request.
         self.client.upgrade().map_or(ActiveCallers::Several, |client| ActiveCallers::One(Arc::clone(&client.name)))
     }
 }
@@ -189,7 +189,7 @@ impl ClientRequest {
             (Era::Legacy, Some(client)) => client.ask(question, &*self.sink, ASK_LIMIT).await,
             (Era::Legacy, None) => NullHandler.answer(question).await,
             (Era::Modern, _) => {
-                // Who has no roots says so in both eras, and servers go on without.
+                // A client without roots declines in both eras, and servers continue without them.
                 if question.topic != Topic::Roots {
                     let _ = self.undelivered.set(question.topic);
                 }
@@ -200,7 +200,7 @@ impl ClientRequest {
 }
 
 impl ClientSession {
-    /// Asks the client something on behalf of a server, and waits for so long.
+    /// Asks the client on behalf of a server, and waits at most `limit` for the answer.
     async fn ask(
         &self,
         question: ServerQuestion,
@@ -212,7 +212,7 @@ impl ClientSession {
         self.send_question(question.topic.method(), &params, sink, limit).await
     }
 
-    /// Sends a question as it is, and waits for the answer for so long.
+    /// Sends a question unchanged, and waits at most `limit` for the answer.
     pub(super) async fn send_question(
         &self,
         method: &str,
@@ -227,7 +227,7 @@ impl ClientSession {
         let answered = async {
             match sink.deliver(rpc::request(id, method, params)).await {
                 true => receiver.await.ok(),
-                false => Some(Err(RpcError::new(INTERNAL_ERROR, "the client of the gateway has gone"))),
+                false => Some(Err(RpcError::new(INTERNAL_ERROR, "the client of the gateway has disconnected"))),
             }
         };
         match tokio::time::timeout(limit, answered).await {
@@ -236,8 +236,8 @@ impl ClientSession {
         }
     }
 
-    /// Tells the client's servers that its roots are others now. One that others share may let them all into these, so it
-    /// hears nothing unless the client is the only one.
+    /// Notifies servers that the client's roots changed. A shared server is notified only if this is the only client,
+    /// because it may apply the roots to all of them.
     pub(super) fn tell_roots_changed(&self, alone: bool) {
         if self.can(Topic::Roots.capability()) {
             let links = self.gate.links().into_iter().filter(|link| alone || !link.server().lifecycle.shared);
@@ -245,7 +245,7 @@ impl ClientSession {
         }
     }
 
-    /// Tells the client that what it was asked to do at an address of a server is done.
+    /// Notifies the client that a URL elicitation is complete.
     pub(in crate::gateway) fn notify_elicited(&self, elicitation: &str) {
         if let Some(sink) = &self.sink {
             let params = format!(r#"{{"elicitationId":{}}}"#, rpc::quote(elicitation));
@@ -253,17 +253,17 @@ impl ClientSession {
         }
     }
 
-    /// Whether the client said that it can do this.
+    /// Reports whether the client declared this capability.
     fn can(&self, capability: &str) -> bool {
         self.declared().get(capability).is_some()
     }
 
-    /// What the client said that it can be asked.
+    /// Returns the capabilities that the client declared.
     fn declared(&self) -> JsonObject {
         self.session().capabilities.as_deref().and_then(JsonObject::read).unwrap_or_default()
     }
 
-    /// Refuses what the client did not say that it can be asked.
+    /// Checks that the client declared the capability for a question.
     fn check_askable(&self, question: &ServerQuestion) -> Result<(), RpcError> {
         let method = question.topic.method();
         match missing_capability(&self.declared(), question.topic, Some(&question.params)) {
@@ -279,19 +279,20 @@ impl ClientSession {
         }
     }
 
-    /// A question as the client gets it: with the name of the server that asks, masked, and no longer than a result may be.
+    /// Returns the parameters of a question for the client: masked, with the server's name, and cut to the maximum
+    /// size.
     fn question_params(&self, question: &ServerQuestion) -> Result<String, RpcError> {
         let failed = |error: LogicError| RpcError::new(INTERNAL_ERROR, error.to_string());
         let masked = self.gate.mask(&question.server, question.params.get()).map_err(failed)?;
         let read = |params: &str| JsonObject::read(params).map(JsonObject::dedup_names);
         let (Some(mut shown), Some(asked)) = (read(&masked), read(question.params.get())) else {
-            return Err(RpcError::new(INVALID_PARAMS, "the params of this question are no object that can be shown"));
+            return Err(RpcError::new(INVALID_PARAMS, "the params of this question are not an object"));
         };
         label(&question.server, question.topic, &mut shown);
         if question.topic != Topic::Elicitation {
             return self.gate.cut_texts(shown.to_text()).map_err(failed);
         }
-        // A person goes to this very address, and the server says by this very name when it is done.
+        // The person needs the exact URL, and the server reports completion under the exact id.
         for name in EXEMPT {
             if let Some(value) = asked.get(name) {
                 shown.set(name, value);
@@ -303,22 +304,22 @@ impl ClientSession {
         if self.gate.cut_member(&mut shown, "message").map_err(failed)? {
             return Ok(shown.to_text());
         }
-        Err(RpcError::new(INVALID_PARAMS, "this question is longer than max_result_bytes of the gateway"))
+        Err(RpcError::new(INVALID_PARAMS, "this question is longer than the gateway's max_result_bytes"))
     }
 
-    /// The client answers what it was asked.
+    /// Passes the client's answer on to the task that waits for it.
     pub(super) fn handle_answer(&self, id: ResponseId, outcome: Result<String, RpcError>) {
         let ResponseId::Number(id) = id else { return };
         let Some(waiting) = self.pending().remove(&id) else { return };
         let outcome = outcome.and_then(|result| {
             RawValue::from_string(result).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))
         });
-        // Whoever waited may have gone this moment.
+        // The task may have given up meanwhile.
         let _ = waiting.send(outcome);
     }
 }
 
-/// Forgets a question when nobody waits for its answer any more; a client that has yet to answer hears that.
+/// Forgets a question on drop; a client that has not answered yet is told that it is cancelled.
 struct QuestionGuard<'a> {
     client: &'a ClientSession,
     id: u64,
@@ -328,11 +329,11 @@ struct QuestionGuard<'a> {
 impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
         if self.client.pending().remove(&self.id).is_some() {
-            let params = format!(r#"{{"requestId":{},"reason":"nobody waits for the answer any more"}}"#, self.id);
+            let params = format!(r#"{{"requestId":{},"reason":"the answer is no longer needed"}}"#, self.id);
             self.sink.send_or_drop(rpc::notification("notifications/cancelled", Some(&params)));
         }
     }
 }
 
-/// A person may think.
+/// Long, because a person may have to decide.
 pub(super) const ASK_LIMIT: Duration = Duration::from_secs(600);

@@ -1,4 +1,5 @@
-//! Resources that servers name in what they answer: they may be on no list, and the client may want to read them.
+//! Remembers the resources that servers link to in results: they may be on no list, and the client may want to read
+//! them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,14 +8,14 @@ use serde::Deserialize;
 
 use crate::json::MemberFinder;
 
-/// Which server named which resource last, for one client.
+/// The server that last linked to each resource, for one client.
 #[derive(Default)]
 pub(super) struct ResourceLinks(Mutex<LinkTable>);
 
 #[derive(Default)]
 struct LinkTable {
     servers: HashMap<Arc<str>, Arc<str>>,
-    /// The addresses, the oldest first.
+    /// The URIs, oldest first.
     order: VecDeque<Arc<str>>,
 }
 
@@ -31,7 +32,7 @@ struct PromptMessage {
     content: ContentBlock,
 }
 
-/// A block of content: a link, or what holds a resource, or anything else.
+/// A content block: a resource link, an embedded resource, or anything else.
 #[derive(Deserialize)]
 struct ContentBlock {
     #[serde(default)]
@@ -46,7 +47,7 @@ struct EmbeddedResource {
 }
 
 impl ResourceLinks {
-    /// Takes in what a server answered. Nearly no answer names a resource, and then it is not read.
+    /// Remembers the resources that a server's result links to. Most results contain none and are not parsed.
     pub(super) fn learn(&self, server: &str, answer: &str) {
         if !NAMED.is_in(answer) {
             return;
@@ -60,7 +61,7 @@ impl ResourceLinks {
         }
     }
 
-    /// The server that named this resource last.
+    /// Returns the server that last linked to this resource.
     pub(super) fn server_of(&self, uri: &str) -> Option<Arc<str>> {
         self.table().servers.get(uri).cloned()
     }
@@ -84,11 +85,11 @@ impl LinkTable {
     }
 }
 
-/// How both `resource_link` and `resource` begin.
+/// The common start of `resource_link` and `resource`.
 static NAMED: MemberFinder = MemberFinder::new("\"resource");
-/// How many resources are remembered.
+/// The maximum number of remembered resources.
 const MOST: usize = 4096;
-/// The longest address that is.
+/// The maximum length of a remembered URI.
 const LONGEST: usize = 2048;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Resources of all servers. They keep their addresses; where two servers have the same, the first one's counts.
+//! The resources of all servers. They keep their URIs; if two servers have the same URI, the first server is used.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,12 +19,12 @@ use crate::json::JsonObject;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND};
 use crate::session::ListKind;
 
-/// Lists the resources.
+/// Handles `resources/list`.
 pub(super) async fn list(client: &ClientSession, context: &RequestContext, params: &str) -> Result<String, RpcError> {
     list_merged(client, context, ListKind::Resources, "resources", "uri", params).await
 }
 
-/// Lists the templates of resources.
+/// Handles `resources/templates/list`.
 pub(super) async fn templates(
     client: &ClientSession,
     context: &RequestContext,
@@ -33,7 +33,7 @@ pub(super) async fn templates(
     list_merged(client, context, ListKind::Templates, "resourceTemplates", "uriTemplate", params).await
 }
 
-/// Reads a resource of the server that has it.
+/// Handles `resources/read`.
 pub(super) async fn read(
     client: &ClientSession,
     context: &RequestContext,
@@ -55,16 +55,16 @@ pub(super) async fn read(
     Ok(context.finish_cacheable(result, cache))
 }
 
-/// The answer for a resource that nobody has, as far as anybody says.
+/// Returns the error for a resource that no server is known to have.
 pub(super) fn missing(era: Era, uri: &str) -> RpcError {
     let code = if era == Era::Modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
     let mut data = JsonObject::default();
     data.set("uri", &uri);
-    let text = format!("no server lists {uri:?}, has a template that fits it, or named it in a result; none was asked");
+    let text = format!("no server lists {uri:?}, has a template for it, or linked to it in a result; none was asked");
     RpcError { data: Some(crate::json::to_raw(&data)), ..RpcError::new(code, text) }
 }
 
-/// What a server says where it has no such resource, with the code that the client's era has for it.
+/// Translates a server's error for a missing resource to the code of the client's era.
 fn adapt_error(era: Era, error: RpcError) -> RpcError {
     match (era, error.code) {
         (Era::Modern, RESOURCE_NOT_FOUND) => RpcError { code: INVALID_PARAMS, ..error },
@@ -86,7 +86,7 @@ async fn list_merged(
     for ServerListing { link, items: own } in servers {
         for item in own {
             let Some(address) = text_member(&item, key) else {
-                // Half of a letter is in it, so that it equals no other.
+                // The URI is missing or cannot be decoded, so it duplicates no other.
                 items.push(crate::json::to_raw(&item));
                 continue;
             };
@@ -102,17 +102,17 @@ async fn list_merged(
     Ok(context.finish_cacheable(page(name, &items, params)?, cache))
 }
 
-/// What a server is asked, for a request of a client.
+/// A request to a server on behalf of a client.
 #[derive(Clone, Copy)]
 pub(super) struct ServerQuery<'a> {
     pub(super) method: &'static str,
-    /// What the server gets.
+    /// The parameters for the server.
     pub(super) params: &'a str,
-    /// What the client sent.
+    /// The parameters of the client's request.
     pub(super) client_params: &'a str,
 }
 
-/// Asks a server, masks what it says, and passes its errors on with their codes.
+/// Sends a request to a server, masks the result, and passes errors on with their codes.
 pub(super) async fn query_server(
     client: &ClientSession,
     context: &RequestContext,
@@ -136,7 +136,7 @@ pub(super) async fn query_server(
     request.check_outcome(outcome.map(|answer| label_result(server, answer)))
 }
 
-/// A failure as the client gets it: an error of the server with its code, masked.
+/// Turns a failure into the client's error; a server's own error keeps its code and is masked.
 pub(super) fn client_error(client: &ClientSession, server: &str, failed: RequestError) -> RpcError {
     match failed.failure {
         Failure::Rpc(error) => label_error(server, client.gate.mask_error(server, error)),
@@ -144,7 +144,7 @@ pub(super) fn client_error(client: &ClientSession, server: &str, failed: Request
     }
 }
 
-/// A member that is text.
+/// Returns a string member of an item.
 pub(super) fn text_member(item: &JsonObject, name: &str) -> Option<String> {
     serde_json::from_str(item.get(name)?.get()).ok()
 }

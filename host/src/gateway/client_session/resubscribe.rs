@@ -1,4 +1,4 @@
-//! Resources whose server was replaced or removed: they are watched anew, at whoever has them now.
+//! Renews the subscriptions to resources whose server was replaced or removed, at the server that has them now.
 
 use std::sync::{Arc, Weak};
 
@@ -7,19 +7,19 @@ use super::notifications::watch;
 use crate::registry::ResourceWatcher;
 use crate::transport::BoxFuture;
 
-/// What is being watched anew for one client, at most once at a time.
+/// Renews the subscriptions of one client, one round at a time.
 #[derive(Default)]
 pub(super) struct Resubscriber {
     work: Option<BoxFuture<'static, NewWatchers>>,
-    /// What to try when that is done.
+    /// The next round, which starts when `work` is done.
     next: Option<(Weak<ClientSession>, Vec<String>)>,
 }
 
-/// The resources that are watched again.
+/// The resources with renewed subscriptions.
 pub(super) type NewWatchers = Vec<(String, ResourceWatcher)>;
 
 impl Resubscriber {
-    /// Watches these anew.
+    /// Starts to renew these subscriptions, or queues them if a round is running.
     pub(super) fn begin(&mut self, client: &Arc<ClientSession>, uris: Vec<String>) {
         if uris.is_empty() {
             return;
@@ -30,7 +30,7 @@ impl Resubscriber {
         }
     }
 
-    /// Waits until what is under way is done; whoever waits no longer may do so again.
+    /// Waits until the running round is done. This is cancel-safe.
     pub(super) async fn done(&mut self) -> NewWatchers {
         let Some(work) = &mut self.work else { return std::future::pending().await };
         let renewed = work.await;
@@ -47,7 +47,7 @@ async fn resubscribe(client: Weak<ClientSession>, uris: Vec<String>) -> NewWatch
     let mut renewed = Vec::new();
     for uri in uris {
         let Some(client) = client.upgrade() else { break };
-        // What nobody has now somebody may have later.
+        // A resource that no server has now is tried again after the next change.
         if let Ok(Some(watcher)) = watch(&client, &uri).await {
             renewed.push((uri, watcher));
         }

@@ -1,5 +1,5 @@
-//! Servers that keep others waiting: they are asked aside, nobody waits for them meanwhile, and clients hear when they
-//! have answered.
+//! Servers that are slow to list. They are asked in the background, requests do not wait for them meanwhile, and
+//! clients are notified when they answer.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -12,18 +12,18 @@ use crate::failure::RequestError;
 use crate::registry::Link;
 use crate::session::ListKind;
 
-/// The servers that did not give a list in time.
+/// The servers that did not return a list in time.
 pub(crate) struct SlowServers {
     me: Weak<SlowServers>,
     servers: Mutex<Vec<SlowServer>>,
-    /// Those that are being asked; they end with this.
+    /// The background requests; they are aborted on drop.
     asking: Mutex<JoinSet<()>>,
 }
 
 struct SlowServer {
     link: Weak<Link>,
     kind: ListKind,
-    /// How long nobody waits for it; none while it is asked.
+    /// Until when requests do not wait for it; `None` while it is being asked.
     until: Option<Instant>,
 }
 
@@ -32,18 +32,18 @@ impl SlowServers {
         Arc::new_cyclic(|me| SlowServers { me: me.clone(), servers: Mutex::default(), asking: Mutex::default() })
     }
 
-    /// Whether nobody is to wait for this list.
+    /// Reports whether requests should not wait for this list.
     pub(super) fn has(&self, link: &Arc<Link>, kind: ListKind) -> bool {
         let now = Instant::now();
         self.servers().iter().any(|server| server.is(link, kind) && server.until.is_none_or(|until| now < until))
     }
 
-    /// Nobody is to wait for this list for a while.
+    /// Makes requests skip this list for a while.
     pub(super) fn add(&self, link: &Arc<Link>, kind: ListKind) {
         self.put(link, kind, Some(Instant::now() + AGAIN));
     }
 
-    /// Goes on to ask for a list that has kept somebody waiting; all who listen hear when it is there.
+    /// Asks for a slow list in the background, and notifies clients when it arrives.
     pub(super) fn ask_in_background(&self, link: &Arc<Link>, kind: ListKind) {
         if self.has(link, kind) {
             return;
@@ -59,10 +59,10 @@ impl SlowServers {
                     link.announce_list(kind);
                 }
                 Err(Some(why)) => {
-                    warn!(server = link.id(), "{} has not come: {why}", kind.method());
+                    warn!(server = link.id(), "{} failed: {why}", kind.method());
                     slow_servers.add(&link, kind);
                 }
-                // Nobody waits for a server that does not start, and all hear when it has.
+                // No request waits for a server that does not start, and clients are notified once it is up.
                 Err(None) => slow_servers.forget(&link, kind),
             }
         };
@@ -91,12 +91,11 @@ impl SlowServer {
     }
 }
 
-/// Asks for a list, for as long as a server may take to come up and to answer; an error without a reason is that it does
-/// not start.
+/// Asks for a list without the short limit of a client's request; `Err(None)` means that the server does not start.
 async fn list(link: &Arc<Link>, kind: ListKind) -> Result<(), Option<RequestError>> {
     let lease = link.lease_if_it_starts().await.map_err(|_| None)?;
     link.list_others(&lease, kind).await.map(drop).map_err(Some)
 }
 
-/// How long nobody waits for a list that has not come.
+/// How long requests do not wait for a list that failed.
 const AGAIN: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! Lists of tools: those of all servers, in the order of the configuration, page by page.
+//! `tools/list`: the tools of all servers, in configuration order, page by page.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::logic::LogicError;
 use crate::rpc::code::{HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS};
 use crate::session::{self, ToolHeaders};
 
-/// What the client was last shown, ready to be sent again.
+/// The tools that the client was last shown, ready to be sent again.
 #[derive(Default)]
 pub(super) struct ToolListCache {
     tools: Mutex<Option<CachedTools>>,
@@ -23,19 +23,19 @@ pub(super) struct ToolListCache {
 
 #[derive(Clone)]
 struct CachedTools {
-    /// How many changes there had been.
+    /// The registry's count of tool changes at that time.
     seen: u64,
-    /// The configuration that last brought other servers.
+    /// The registry's version of the set of servers at that time.
     roster: u64,
     items: Arc<[Box<RawValue>]>,
-    /// The same as clients before 2026-07-28 can read them.
+    /// The tools in a form that clients before 2026-07-28 can read.
     legacy_items: Arc<[Box<RawValue>]>,
-    /// Which arguments headers show, by the names that the client is shown.
+    /// The arguments that headers repeat, by the tool names that the client sees.
     headers: Arc<ToolHeaders>,
 }
 
 impl ToolListCache {
-    /// Whether the client would be shown other tools now than it was last.
+    /// Reports whether the client would now see other tools than it was last shown.
     pub(super) fn tools_have_changed(&self, client: &ClientSession) -> bool {
         let before = self.cached();
         let Some(before) = before else { return true };
@@ -46,7 +46,7 @@ impl ToolListCache {
         render(client).is_ok_and(|items| texts(&items) != texts(&before.items))
     }
 
-    /// Whether the headers of a call show what its arguments say, by the tools that the client was last shown.
+    /// Checks that the headers of a call match its arguments, based on the tools that the client was last shown.
     pub(super) fn check_headers(
         &self,
         tool: &str,
@@ -62,28 +62,28 @@ impl ToolListCache {
     }
 }
 
-/// Whether servers have come since there were these that have yet to say what they have.
+/// Reports whether servers were added since this version that have not listed their tools yet.
 fn has_newcomers(client: &ClientSession, roster: u64) -> bool {
     let unknown = || client.gate.links().iter().any(|link| link.known_tools().is_none() && !link.is_disabled());
     client.gateway.registry.servers_version() != roster && unknown()
 }
 
-/// The tools that there were at some moment for a client that shares its front with others.
+/// The tools at one moment, for a client that shares its session with others.
 pub(super) struct ToolSnapshot {
     roster: u64,
-    /// Of all tools, as they are shown; none where they could not be.
+    /// The digest of all tools as shown; `None` if they could not be rendered.
     digest: Option<[u8; 32]>,
 }
 
 impl ToolSnapshot {
-    /// The tools of now.
+    /// Takes a snapshot of the current tools.
     pub(super) fn now(client: &ClientSession) -> Self {
         let roster = client.gateway.registry.servers_version();
         let digest = render(client).ok().map(|items| {
             let mut digest = Sha256::new();
             for item in items {
                 digest.update(item.get());
-                // No JSON has such a byte.
+                // A separator that cannot occur in JSON.
                 digest.update([0]);
             }
             digest.finalize().into()
@@ -91,7 +91,7 @@ impl ToolSnapshot {
         ToolSnapshot { roster, digest }
     }
 
-    /// The tools of now, where they are not these.
+    /// Returns a new snapshot if the tools have changed.
     pub(super) fn changed(&self, client: &ClientSession) -> Option<Self> {
         let now = ToolSnapshot::now(client);
         let differs = now.digest.is_some() && now.digest != self.digest;
@@ -99,13 +99,13 @@ impl ToolSnapshot {
     }
 }
 
-/// Lists the tools. The first time, and when there are other servers, all are connected, for a limited time: those that
-/// come later are told of.
+/// Handles `tools/list`. The first list, and the first after servers were added or removed, connects all servers with a
+/// time limit; clients are notified of tools that come later.
 pub(super) async fn tools(client: &ClientSession, context: &RequestContext, params: &str) -> Result<String, RpcError> {
     let kept = client.tool_list.cached();
     let roster = client.gateway.registry.servers_version();
     if kept.as_ref().is_none_or(|kept| kept.roster != roster) {
-        // What fails or takes too long is left out, and in the log.
+        // Servers that fail or take too long are logged and left out.
         let _ = tokio::time::timeout(FIRST_LIST, client.gate.refresh()).await;
     }
     let seen = client.gateway.registry.tools_count();
@@ -127,7 +127,7 @@ pub(super) async fn tools(client: &ClientSession, context: &RequestContext, para
     Ok(context.finish_cacheable(page, cache_control(client)))
 }
 
-/// The tools as clients before 2026-07-28 can read them.
+/// Returns the tools in a form that clients before 2026-07-28 can read.
 fn for_legacy(items: &Arc<[Box<RawValue>]>) -> Arc<[Box<RawValue>]> {
     let others: Vec<_> = items.iter().map(|item| session::strip_output_schema(item)).collect();
     if others.iter().all(Option::is_none) {
@@ -136,14 +136,14 @@ fn for_legacy(items: &Arc<[Box<RawValue>]>) -> Arc<[Box<RawValue>]> {
     items.iter().zip(others).map(|(item, other)| other.unwrap_or_else(|| item.clone())).collect()
 }
 
-/// How long the list of tools holds, and for whom: a server that has yet to list its own may do so at any moment.
+/// Returns how long the list may be cached, and by whom; not at all while a server has yet to list its tools.
 fn cache_control(client: &ClientSession) -> CacheControl {
     let links = client.gate.links();
     let known = links.iter().filter(|link| !link.is_disabled()).map(|link| link.known_tools());
     let parts = known.filter_map(|known| match known {
         Some(tools) => {
             let listing = tools.listing();
-            // Who has no tools has no part in it.
+            // A server without tools does not limit the caching.
             (listing.ttl.is_some() || !listing.items.is_empty()).then(|| CacheControl::of(listing))
         }
         None => Some(CacheControl { ttl_ms: 0, private: false }),
@@ -151,7 +151,7 @@ fn cache_control(client: &ClientSession) -> CacheControl {
     CacheControl::of_parts(parts).for_client(client)
 }
 
-/// What the schemas of tools want to be shown in headers.
+/// Collects the arguments that the tools' schemas want repeated in headers.
 fn headers(items: &[Box<RawValue>]) -> Arc<ToolHeaders> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -161,10 +161,10 @@ fn headers(items: &[Box<RawValue>]) -> Arc<ToolHeaders> {
         input_schema: Option<&'a RawValue>,
     }
     let headers = ToolHeaders::default();
-    // Nearly no tool wants any.
+    // Skips the parsing of most tools, which want none.
     let marked = items.iter().filter(|item| json::SHOWN.is_in(item.get()));
     for Tool { name, input_schema } in marked.filter_map(|item| serde_json::from_str(item.get()).ok()) {
-        // Clients leave a tool alone that marks its schema in a wrong way.
+        // Clients must ignore a tool with invalid marks, so nothing needs to be checked for it.
         let _ = headers.learn(&name, input_schema);
     }
     Arc::new(headers)
@@ -177,7 +177,7 @@ fn render(client: &ClientSession) -> Result<Vec<Box<RawValue>>, RpcError> {
         let definition = client.gate.definition(&tool.tool);
         let mut object = definition.and_then(|raw| JsonObject::read(raw.get())).unwrap_or_default();
         object.set("name", if client.exposed().is_some() { &tool.tool.tool } else { &tool.name });
-        // What the component left alone stays as the server wrote it.
+        // Keep the server's own spelling unless the component changed the text.
         let written = object.get("description").and_then(json::string_value);
         if let Some(description) = tool.description.filter(|description| written.as_ref() != Some(description)) {
             object.set("description", &description);
@@ -192,7 +192,7 @@ fn render(client: &ClientSession) -> Result<Vec<Box<RawValue>>, RpcError> {
     Ok(shown.iter().map(|(_, tool)| json::to_raw(tool)).collect())
 }
 
-/// One page of a list, as the text of a result.
+/// Returns one page of a list as the text of a result.
 pub(super) fn page(name: &str, items: &[Box<RawValue>], params: &str) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params<'a> {
@@ -204,10 +204,10 @@ pub(super) fn page(name: &str, items: &[Box<RawValue>], params: &str) -> Result<
     let start = match read.map_err(|error| bad(format!("the params of a list cannot be read: {error}")))?.cursor {
         None => 0,
         Some(cursor) => {
-            // One of another type would bring the first page again, and again.
+            // Ignoring a cursor of another type would return the first page again and again.
             let start = json::string_value(cursor).and_then(|cursor| cursor.parse::<usize>().ok());
             let start = start.filter(|start| *start > 0 && *start < items.len());
-            start.ok_or_else(|| bad("this cursor is not of the gateway, or of another list".to_owned()))?
+            start.ok_or_else(|| bad("unknown cursor: it does not belong to this list".to_owned()))?
         }
     };
     let end = items.len().min(start + PAGE);
@@ -230,15 +230,15 @@ pub(super) fn page(name: &str, items: &[Box<RawValue>], params: &str) -> Result<
 }
 
 impl ClientSession {
-    /// Whether what this client is shown is for it alone.
+    /// Reports whether the client's lists must not be shared with others in a cache.
     pub(super) fn is_private(&self) -> bool {
         !self.gateway.active().options.views.is_empty()
     }
 }
 
-/// How many items a page has.
+/// The maximum number of items on a page.
 const PAGE: usize = 1000;
-/// How long a list waits for servers.
+/// The maximum time that a list waits for servers.
 pub(super) const FIRST_LIST: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

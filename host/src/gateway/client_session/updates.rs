@@ -1,4 +1,4 @@
-//! New content of resources, and which client hears of it.
+//! Resource updates, and which clients are notified of them.
 
 use std::sync::{Arc, Weak};
 
@@ -9,19 +9,19 @@ use crate::json::JsonObject;
 use crate::registry::{Link, ResourceWatcher};
 use crate::rpc;
 
-/// A resource that has new content.
+/// An update of a resource.
 pub(super) struct ResourceUpdate {
     link: Weak<Link>,
     uri: String,
-    /// All that its server says of it.
+    /// The parameters of the server's notification.
     params: Box<RawValue>,
 }
 
-/// How what has new content is of what is watched.
+/// How an updated resource relates to a watched one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WatchMatch {
     Exact,
-    /// It is a part of it: who watches a resource hears of what is below it as well (2025-11-25, server, resources).
+    /// It is below the watched one; watching a resource includes what is below it (2025-11-25, server, resources).
     Below,
 }
 
@@ -30,12 +30,12 @@ impl ResourceUpdate {
         ResourceUpdate { link: Arc::downgrade(link), uri, params }
     }
 
-    /// Whether it says of the same resource what another does.
+    /// Reports whether both updates are about the same resource.
     pub(super) fn is_of(&self, other: &ResourceUpdate) -> bool {
         self.uri == other.uri && self.link.ptr_eq(&other.link)
     }
 
-    /// How it is of one of those that are watched, if it is. What is below another server's resource is not.
+    /// Returns how the update matches the watched resources, if it does. Resources of other servers match only exactly.
     pub(super) fn match_watched<'a>(
         &self,
         watched: impl IntoIterator<Item = (&'a String, Option<&'a ResourceWatcher>)>,
@@ -52,7 +52,7 @@ impl ResourceUpdate {
         fit
     }
 
-    /// The notification that a client gets, with the id of its subscription, where it has one.
+    /// Builds the client's notification, with the id of its subscription if it has one.
     pub(super) fn notification(
         &self,
         client: &ClientSession,
@@ -62,21 +62,21 @@ impl ResourceUpdate {
         let link = self.link.upgrade()?;
         let mut params = JsonObject::read(&client.gate.mask(link.id(), self.params.get()).ok()?)?;
         if fit == WatchMatch::Exact {
-            // The client has named it.
+            // The client itself sent this URI, so it need not be masked.
             params.set("uri", &self.uri);
         }
         Some(notification(params, subscription))
     }
 }
 
-/// What a client gets that may have missed something of a resource.
+/// Builds the notification for a resource whose updates may have been missed.
 pub(super) fn gap_notification(uri: &str, subscription: Option<&str>) -> String {
     let mut params = JsonObject::default();
     params.set("uri", uri);
     notification(params, subscription)
 }
 
-/// The server's own subscription is ours, and no business of the client.
+/// Builds the notification with the client's subscription id in place of the server's.
 fn notification(mut params: JsonObject, subscription: Option<&str>) -> String {
     let mut meta = params.remove("_meta").and_then(|meta| JsonObject::read(meta.get())).unwrap_or_default();
     meta.retain(|name| name != SUBSCRIPTION);
@@ -89,12 +89,12 @@ fn notification(mut params: JsonObject, subscription: Option<&str>) -> String {
     rpc::notification("notifications/resources/updated", Some(&params.to_text()))
 }
 
-/// Whether an address is below another one.
+/// Reports whether a URI is below another one.
 fn is_below(uri: &str, other: &str) -> bool {
     uri.strip_prefix(other).is_some_and(|rest| other.ends_with('/') || rest.starts_with('/'))
 }
 
-/// The member of `_meta` that says for which subscription something is told.
+/// The member of `_meta` with the id of the subscription that a notification belongs to.
 pub(super) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 #[cfg(test)]
