@@ -1,4 +1,5 @@
-//! JSON objects whose members keep their order and stay unread: what servers write passes without loss.
+//! JSON objects that keep the order and the text of their members, so that what servers write is passed on without
+//! loss.
 
 pub(crate) mod scan;
 
@@ -11,29 +12,29 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-/// A text that is looked for in one JSON text after the other: what lacks it has no such member, and need not be read.
+/// Searches JSON texts for a member name; a text without it has no such member and need not be parsed.
 pub struct MemberFinder {
     text: &'static str,
     finder: OnceLock<Finder<'static>>,
 }
 
 impl MemberFinder {
-    /// A mark of this text.
+    /// Creates a finder for this text.
     pub const fn new(text: &'static str) -> Self {
         MemberFinder { text, finder: OnceLock::new() }
     }
 
-    /// Whether it stands anywhere in the text.
+    /// Reports whether it occurs anywhere in the text.
     pub fn is_in(&self, json: &str) -> bool {
         self.finder().find(json.as_bytes()).is_some()
     }
 
-    /// What follows it, at each place where it stands.
+    /// Returns the rest of the text after each occurrence.
     pub fn after<'a>(&'a self, json: &'a str) -> impl Iterator<Item = &'a str> {
         self.finder().find_iter(json.as_bytes()).map(|at| &json[at + self.text.len()..])
     }
 
-    /// What follows it as the value of a member, at each place where it stands.
+    /// Returns the rest of the text after each occurrence and its colon: where the member's value starts.
     pub fn values<'a>(&'a self, json: &'a str) -> impl Iterator<Item = &'a str> {
         self.after(json).map(|rest| rest.trim_start().strip_prefix(':').unwrap_or(rest).trim_start())
     }
@@ -43,41 +44,41 @@ impl MemberFinder {
     }
 }
 
-/// The member with what is said beside a message.
+/// The member with the metadata of a message.
 pub static META: MemberFinder = MemberFinder::new("\"_meta\"");
-/// The member that says whether a result is whole.
+/// The member that says whether a result is complete.
 pub static RESULT_TYPE: MemberFinder = MemberFinder::new("\"resultType\"");
-/// The member that a server wants back as it is.
+/// The member with the state that a server wants back unchanged.
 pub static REQUEST_STATE: MemberFinder = MemberFinder::new("\"requestState\"");
-/// The member with what a server asked for.
+/// The member with the answers to a server's questions.
 pub static INPUT_RESPONSES: MemberFinder = MemberFinder::new("\"inputResponses\"");
-/// The mark of an argument that is shown in a header, too.
+/// The member of a schema that marks an argument to be repeated in a header.
 pub static SHOWN: MemberFinder = MemberFinder::new("\"x-mcp-header\"");
 
 static ESCAPED: MemberFinder = MemberFinder::new("\\u00");
 
-/// A JSON object.
+/// A JSON object whose members keep their order and their text.
 #[derive(Clone, Default)]
 pub struct JsonObject(Vec<(String, Box<RawValue>)>);
 
 impl JsonObject {
-    /// Reads an object; anything else is `None`.
+    /// Parses an object; returns `None` for anything else.
     pub fn read(json: &str) -> Option<Self> {
         serde_json::from_str(json).ok()
     }
 
-    /// The member of this name.
+    /// Returns the first member with this name.
     pub fn get(&self, name: &str) -> Option<&RawValue> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    /// Takes the member of this name out.
+    /// Removes and returns the first member with this name.
     pub fn remove(&mut self, name: &str) -> Option<Box<RawValue>> {
         let place = self.0.iter().position(|(known, _)| known == name)?;
         Some(self.0.remove(place).1)
     }
 
-    /// Sets a member where it stands, or as the last one.
+    /// Replaces the value of a member in place, or appends the member.
     pub fn set<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) {
         let value = to_raw(value);
         match self.0.iter_mut().find(|(known, _)| known == name) {
@@ -93,22 +94,22 @@ impl JsonObject {
         }
     }
 
-    /// The members, in their order.
+    /// Iterates over the members in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
         self.0.iter().map(|(name, value)| (name.as_str(), &**value))
     }
 
-    /// Whether there are none.
+    /// Reports whether the object has no members.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Keeps the members whose names pass.
+    /// Keeps only the members whose names pass.
     pub fn retain(&mut self, keep: impl Fn(&str) -> bool) {
         self.0.retain(|(name, _)| keep(name));
     }
 
-    /// The object with each name once: of several members of one name the last counts, as for most readers.
+    /// Removes duplicate names; the last member counts, as in most parsers.
     pub fn dedup_names(mut self) -> Self {
         let mut seen = HashSet::new();
         let last: Vec<bool> = self.0.iter().rev().map(|(name, _)| seen.insert(name.clone())).collect();
@@ -117,7 +118,7 @@ impl JsonObject {
         self
     }
 
-    /// The object as text.
+    /// Returns the object as JSON text.
     pub fn to_text(&self) -> String {
         to_raw(self).get().to_owned()
     }
@@ -129,18 +130,18 @@ impl FromIterator<(String, Box<RawValue>)> for JsonObject {
     }
 }
 
-/// Whether a letter or a common sign is written as `\u` and its number, so that names may be in the text that no [`Mark`] finds.
+/// Reports whether printable ASCII is written as a `\u` escape, so that names may occur that no [`MemberFinder`] finds.
 pub fn has_escaped_ascii(json: &str) -> bool {
     ESCAPED.after(json).any(|rest| matches!(rest.as_bytes().first(), Some(b'2'..=b'7')))
 }
 
-/// A value as JSON that can be passed on.
+/// Serializes a value to JSON.
 pub fn to_raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).expect("shapes have string keys only, so they are always JSON")
 }
 
-/// A JSON text as one line, with its end. Line breaks can only stand between its tokens, so they mean what a space means;
-/// as they are, they would end the message and begin another.
+/// Turns a JSON text into one line. Line breaks can only occur between tokens, where a space means the same; unchanged,
+/// they would end the message and start another.
 pub fn line(mut text: String) -> String {
     if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some() {
         text = text.replace(['\n', '\r'], " ");
@@ -149,12 +150,12 @@ pub fn line(mut text: String) -> String {
     text
 }
 
-/// The text that a JSON string means; `None` where the value is no string. Long texts are copied once.
+/// Decodes a JSON string; returns `None` for any other value.
 pub fn string_value(value: &RawValue) -> Option<String> {
     decode_string(value.get())
 }
 
-/// The same of a value that is known to be JSON.
+/// Decodes a JSON string in a text that is known to be valid JSON; returns `None` for any other value.
 pub fn decode_string(value: &str) -> Option<String> {
     let mut rest = value.strip_prefix('"')?.strip_suffix('"')?;
     let mut text = String::with_capacity(rest.len());
@@ -166,7 +167,7 @@ pub fn decode_string(value: &str) -> Option<String> {
             b't' => '\t',
             b'b' => '\u{8}',
             b'f' => '\u{c}',
-            // Numbers of characters come in pairs or not; whoever wrote the parser knows.
+            // `\u` escapes may be surrogate pairs: leave them to the parser.
             b'u' => return serde_json::from_str(value).ok().map(|LossyString(text)| text),
             plain => char::from(*plain),
         });
@@ -176,8 +177,8 @@ pub fn decode_string(value: &str) -> Option<String> {
     Some(text)
 }
 
-/// A text that somebody else wrote as a JSON string, for whoever reads it. Half of a pair of surrogates, as programs leave it
-/// that cut a text in the middle of a letter, becomes U+FFFD: no text can hold it, and all around it is worth reading.
+/// A JSON string that may contain lone surrogates, as programs write that cut a text inside a character. Each becomes
+/// U+FFFD, because a `String` cannot hold it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LossyString(pub String);
 
@@ -205,17 +206,17 @@ impl<'de> Deserialize<'de> for LossyString {
                 Ok(LossyString(decode_lossy(bytes)))
             }
         }
-        // Of a string as bytes the parser gives all that it was written with.
+        // Only as bytes does the parser return strings with lone surrogates.
         deserializer.deserialize_bytes(LossyVisitor)
     }
 }
 
-/// The text of bytes that are UTF-8 but for surrogates.
+/// Decodes bytes that are UTF-8 except for surrogates.
 fn decode_lossy(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
-        // Of the three bytes of a surrogate, each is wrong by itself, and the first one counts.
+        // Each of the three bytes of a surrogate is invalid by itself; count only the first.
         if chunk.invalid().first() == Some(&0xed) {
             text.push(char::REPLACEMENT_CHARACTER);
         }

@@ -80,7 +80,7 @@ pub(crate) struct ClientSession {
     sent_logs: Mutex<VecDeque<u64>>,
 }
 
-/// Where to send the client's answers, by the id of the question.
+/// The senders of the client's answers, by the id of the question.
 type PendingQuestions = HashMap<u64, oneshot::Sender<Result<Box<RawValue>, RpcError>>>;
 
 /// The session of a client of the initialize era.

@@ -1,12 +1,11 @@
-//! Finds the members of an object without reading them, several times as fast as a parser that may have to read them.
+//! Finds the members of an object without parsing their values, several times as fast as a parser.
 //!
-//! It knows what is written plainly, and nothing else: whoever asks turns to the parser where it gives up, and so it need not
-//! say what is wrong with a text.
+//! It handles only plainly written JSON. If it gives up, callers use the parser, so it reports no errors.
 
 use std::ops::Range;
 
-/// Calls `each` with the name of each member of an object and the range of its value. Returns `None` if the text is anything but
-/// one whole object that is written plainly (no escapes in its own names, at most 64 levels), or if `each` returns false.
+/// Calls `each` with the name of each member of an object and the range of its value. Returns `None` if the text is not
+/// one plainly written object (no escapes in its names, at most 64 levels), or if `each` returns false.
 pub fn members<'a>(text: &'a str, mut each: impl FnMut(&'a str, Range<usize>) -> bool) -> Option<()> {
     whole(text, |scanner| {
         scanner.object(|scanner, name| {
@@ -16,7 +15,7 @@ pub fn members<'a>(text: &'a str, mut each: impl FnMut(&'a str, Range<usize>) ->
     })
 }
 
-/// Scans a text that is one value from its first byte to its last.
+/// Scans a text that must be exactly one value.
 pub fn whole<'a, T>(text: &'a str, read: impl FnOnce(&mut JsonScanner<'a>) -> Option<T>) -> Option<()> {
     let mut scanner = JsonScanner { text, bytes: text.as_bytes(), at: 0 };
     read(&mut scanner)?;
@@ -24,7 +23,7 @@ pub fn whole<'a, T>(text: &'a str, read: impl FnOnce(&mut JsonScanner<'a>) -> Op
     (scanner.at == scanner.bytes.len()).then_some(())
 }
 
-/// A place in a text. Whatever it gives up on is `None`, and then it is nowhere in particular.
+/// A position in a text. After a method returns `None`, the position is undefined.
 pub struct JsonScanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
@@ -32,7 +31,7 @@ pub struct JsonScanner<'a> {
 }
 
 impl<'a> JsonScanner<'a> {
-    /// Goes through an object, and says where it is; what is called with each name goes through its value.
+    /// Scans an object and returns its range; `each` gets each name and must scan its value.
     pub fn object(&mut self, mut each: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<Range<usize>> {
         self.skip_space();
         let start = self.at;
@@ -51,7 +50,7 @@ impl<'a> JsonScanner<'a> {
         Some(start..self.at)
     }
 
-    /// Goes through a list; what is called goes through each element.
+    /// Scans a list; `each` must scan each element.
     pub fn list(&mut self, mut each: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
         self.skip_space();
         self.take(b'[')?;
@@ -64,7 +63,7 @@ impl<'a> JsonScanner<'a> {
         self.take(b']')
     }
 
-    /// Goes through any value, and says where it is.
+    /// Scans any value and returns its range.
     pub fn value(&mut self) -> Option<Range<usize>> {
         self.skip_space();
         let start = self.at;
@@ -72,7 +71,7 @@ impl<'a> JsonScanner<'a> {
         Some(start..self.at)
     }
 
-    /// Whether a comma follows, and so another one.
+    /// Skips a comma and reports whether there was one.
     fn skip_comma(&mut self) -> Option<bool> {
         self.skip_space();
         let more = self.peek()? == b',';
@@ -95,7 +94,7 @@ impl<'a> JsonScanner<'a> {
         }
     }
 
-    /// A name and its colon; says where the name is, without its quotes, and whether there are escapes in it.
+    /// Scans a name and its colon; returns the range of the name without quotes, and whether it contains escapes.
     fn name(&mut self) -> Option<(Range<usize>, bool)> {
         let start = self.at + 1;
         let escaped = self.string()?;
@@ -106,7 +105,7 @@ impl<'a> JsonScanner<'a> {
     }
 
     fn skip_value(&mut self) -> Option<()> {
-        // A bit for each level: objects are ones.
+        // One bit for each level; 1 means an object.
         let (mut levels, mut depth) = (0u64, 0);
         loop {
             self.skip_space();
@@ -133,7 +132,7 @@ impl<'a> JsonScanner<'a> {
                 b'n' => self.word(b"null")?,
                 _ => self.number()?,
             }
-            // A value has ended; what is around it may have, too.
+            // A value has ended, and maybe those around it.
             loop {
                 if depth == 0 {
                     return Some(());
@@ -186,7 +185,7 @@ impl<'a> JsonScanner<'a> {
         (count > 0).then_some(())
     }
 
-    /// Says whether there are escapes in it.
+    /// Scans a string; returns whether it contains escapes.
     fn string(&mut self) -> Option<bool> {
         self.take(b'"')?;
         let mut escaped = false;
@@ -213,7 +212,7 @@ impl<'a> JsonScanner<'a> {
         }
     }
 
-    /// Goes on to what means something in a string: a quote, a backslash, a character that must not be there.
+    /// Skips to the next special byte in a string: a quote, a backslash, or a control character.
     fn skip_to_special(&mut self) -> Option<u8> {
         let mut words = 0;
         while let Some(word) = self.bytes[self.at..].first_chunk() {
@@ -234,14 +233,14 @@ impl<'a> JsonScanner<'a> {
     }
 }
 
-/// Marks of the special ones among eight bytes. The lowest is at the first of them; above it there may be false ones.
+/// Marks the special bytes among eight. The lowest mark is exact; those above it may be false.
 fn marks(word: u64) -> u64 {
     let same = |byte: u8| (word ^ (ONES * u64::from(byte))).wrapping_sub(ONES);
     (word.wrapping_sub(ONES * 0x20) | same(b'"') | same(b'\\')) & !word & (ONES << 7)
 }
 
-/// How many blocks have nothing special in them. Each is looked at without a way out in between, so that many bytes are looked
-/// at at once.
+/// Counts the leading blocks without special bytes. Each is checked without an early exit, so that the compiler can
+/// vectorize the loop.
 fn plain_blocks(bytes: &[u8]) -> usize {
     let is_plain = |block: &&[u8]| !block.iter().fold(false, |any, byte| any | is_special(*byte));
     bytes.chunks_exact(BLOCK).take_while(is_plain).count()
@@ -251,10 +250,10 @@ fn is_special(byte: u8) -> bool {
     (byte < b' ') | (byte == b'"') | (byte == b'\\')
 }
 
-/// Few strings have as many words of eight bytes in a row without anything special, and those mostly have many more.
+/// After this many plain 8-byte words, a string is probably long, so whole blocks are checked.
 const LONG: u32 = 8;
 const BLOCK: usize = 64;
-/// A one in each byte.
+/// A 1 in each byte.
 const ONES: u64 = u64::MAX / 255;
 
 #[cfg(test)]
@@ -267,7 +266,7 @@ mod tests {
 
     use super::*;
 
-    /// What the parser finds, where it finds an object without doubled names.
+    /// Returns what the parser finds in an object without duplicate names.
     fn parsed(text: &str) -> Option<Vec<(String, String)>> {
         let object: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
         Some(object.into_iter().map(|(name, value)| (name, value.get().to_owned())).collect())
@@ -369,7 +368,7 @@ mod tests {
             }
             match (skimmed(&text), parsed(&text)) {
                 (Some(found), parsed) => prop_assert_eq!(Some(found), parsed, "{}", text),
-                // It gives up where a name has an escape, and where it is told of one twice.
+                // It gives up on escaped names, and here on duplicate names.
                 (None, Some(_)) => prop_assert!(text.contains('\\') || edit.is_some(), "{}", text),
                 (None, None) => {}
             }

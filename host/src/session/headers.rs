@@ -1,4 +1,4 @@
-//! The headers of 2026-07-28, from which those in between can tell what a request is.
+//! The HTTP headers of 2026-07-28, which tell intermediaries what a request is.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,19 +11,19 @@ use serde_json::value::RawValue;
 use crate::json::{self, JsonObject};
 use crate::rpc::header::{METHOD, NAME, PARAM_PREFIX, decode, encode};
 
-/// Which arguments of which tools are shown in headers too (`x-mcp-header` in their schemas).
+/// The arguments of tools that headers repeat (`x-mcp-header` in their schemas).
 #[derive(Default)]
 pub struct ToolHeaders(Mutex<HashMap<String, Vec<HeaderArgument>>>);
 
-/// An argument that a header shows.
+/// An argument that a header repeats.
 struct HeaderArgument {
-    /// The names of the properties that lead to it.
+    /// The path of property names to it.
     path: Vec<String>,
     header: HeaderName,
 }
 
 impl ToolHeaders {
-    /// Learns what the schema of a tool asks for; an error says why the tool cannot be used.
+    /// Reads the marks of a tool's schema; an error says why the tool cannot be used.
     pub fn learn(&self, tool: &str, schema: Option<&RawValue>) -> Result<(), String> {
         let marked = schema.filter(|schema| json::SHOWN.is_in(schema.get()));
         let shown = match marked {
@@ -39,7 +39,7 @@ impl ToolHeaders {
         Ok(())
     }
 
-    /// Whether headers show what the arguments say, for who takes requests; an error says what is wrong.
+    /// Checks that the headers of a received request match its arguments; an error says what is wrong.
     pub fn check(&self, tool: &str, arguments: Option<&str>, given: &[(String, String)]) -> Result<(), String> {
         let tools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(shown) = tools.get(tool) else { return Ok(()) };
@@ -48,9 +48,9 @@ impl ToolHeaders {
             match (argument(arguments, path), given) {
                 (None, None) => {}
                 (Some(said), Some(Some(given))) if said == given => {}
-                (Some(_), None) => return Err(format!("the header {header} is missing, and the argument is there")),
-                (_, Some(None)) => return Err(format!("the header {header} is no base64 of a text")),
-                (_, Some(Some(_))) => return Err(format!("the header {header} does not say what the argument says")),
+                (Some(_), None) => return Err(format!("the header {header} is missing, but its argument is present")),
+                (_, Some(None)) => return Err(format!("the header {header} is not valid base64 of UTF-8 text")),
+                (_, Some(Some(_))) => return Err(format!("the header {header} does not match its argument")),
             }
         }
         Ok(())
@@ -67,11 +67,11 @@ impl ToolHeaders {
     }
 }
 
-/// The text of an argument, where it has one that a header can show. A number has the digits that the body has.
+/// Returns the text of an argument, if a header can hold it. Numbers keep the digits of the body.
 fn argument(arguments: Option<&str>, path: &[String]) -> Option<String> {
     let mut value = arguments?.to_owned();
     for name in path {
-        // Of members with one name the last counts, for most who read JSON.
+        // Of duplicate names the last counts, as in most parsers.
         let members = JsonObject::read(&value)?;
         value = members.iter().filter(|(known, _)| known == name).last()?.1.get().to_owned();
     }
@@ -82,7 +82,7 @@ fn argument(arguments: Option<&str>, path: &[String]) -> Option<String> {
     }
 }
 
-/// Adds what the era wants beside a request or notification.
+/// Adds the headers that describe a request or notification.
 pub fn describe(method: &str, params: &str, tools: &ToolHeaders, headers: &mut Vec<(HeaderName, HeaderValue)>) {
     #[derive(Deserialize, Default)]
     struct Params<'a> {
@@ -106,21 +106,21 @@ pub fn describe(method: &str, params: &str, tools: &ToolHeaders, headers: &mut V
     }
 }
 
-/// The marks of a schema, if all of them can be kept.
+/// Collects the marks of a schema, or returns an error if one of them is invalid.
 fn read_marks(schema: &Value) -> Result<Vec<HeaderArgument>, String> {
     let mut shown = Vec::new();
     collect(schema, Some(&mut Vec::new()), &mut shown)?;
     Ok(shown)
 }
 
-/// Walks a schema; `path` is `None` below anything but `properties`, where no mark may be.
+/// Walks a schema; `path` is `None` below anything but `properties`, where marks are not allowed.
 fn collect(schema: &Value, path: Option<&mut Vec<String>>, shown: &mut Vec<HeaderArgument>) -> Result<(), String> {
     match schema {
         Value::Object(members) => {
             let mut path = path;
             if let Some(mark) = members.get(MARK) {
                 let path = path.as_deref().filter(|path| !path.is_empty());
-                let path = path.ok_or_else(|| format!("{MARK} may stand on plain properties only"))?;
+                let path = path.ok_or_else(|| format!("{MARK} is allowed only on plain properties"))?;
                 shown.push(mark_of(members, mark, path, shown)?);
             }
             for (name, value) in members {
@@ -133,7 +133,7 @@ fn collect(schema: &Value, path: Option<&mut Vec<String>>, shown: &mut Vec<Heade
                             path.pop();
                         }
                     }
-                    // A property may be called like the mark itself; below a map of schemas each value is one.
+                    // The keys of these maps are names, which may equal the mark; only their values are schemas.
                     ("properties" | "$defs" | "definitions" | "dependentSchemas" | "patternProperties", _) => {
                         for schema in value.as_object().into_iter().flat_map(|map| map.values()) {
                             collect(schema, None, shown)?;
@@ -157,15 +157,15 @@ fn mark_of(
 ) -> Result<HeaderArgument, String> {
     let property = path.join(".");
     let name = mark.as_str().filter(|name| !name.is_empty());
-    let name = name.ok_or_else(|| format!("{MARK} of {property:?} must be a name"))?;
+    let name = name.ok_or_else(|| format!("{MARK} of {property:?} must be a non-empty string"))?;
     let header = HeaderName::from_bytes(format!("{PARAM_PREFIX}{name}").as_bytes())
-        .map_err(|_| format!("{MARK} {name:?} of {property:?} cannot be the name of a header"))?;
+        .map_err(|_| format!("{MARK} {name:?} of {property:?} is not a valid header name"))?;
     if shown.iter().any(|other| other.header == header) {
-        return Err(format!("{MARK} {name:?} stands on two properties"));
+        return Err(format!("{MARK} {name:?} is used on two properties"));
     }
     match schema.get("type").and_then(Value::as_str) {
         Some("string" | "integer" | "boolean") => Ok(HeaderArgument { path: path.to_vec(), header }),
-        _ => Err(format!("{MARK} of {property:?} needs a string, an integer or a boolean")),
+        _ => Err(format!("{MARK} of {property:?} needs the type string, integer or boolean")),
     }
 }
 

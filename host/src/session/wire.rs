@@ -1,4 +1,4 @@
-//! One connection as JSON-RPC: a request goes out, and its own answer comes back or a failure does.
+//! JSON-RPC on one connection: matches requests with their answers, or with failures.
 
 mod credential_filter;
 mod inbox;
@@ -25,38 +25,38 @@ use crate::transport::{self, Delivery, Outgoing, RequestId, ServerStream, Transp
 use credential_filter::CredentialFilter;
 use inbox::{HandshakeResult, Inbox};
 
-/// A connection that requests and answers are matched on.
+/// A connection on which requests are matched with their answers.
 pub struct Wire {
     inbox: Arc<Inbox>,
     transport: Arc<dyn Transport>,
     next_id: AtomicU64,
-    /// Closing a stream says that nobody waits (2026-07-28 on HTTP); elsewhere it takes a notification.
+    /// Whether this is HTTP, where closing a stream cancels a request (2026-07-28); elsewhere it takes a notification.
     web: bool,
     filter: Arc<CredentialFilter>,
-    /// We are ending the connection ourselves.
+    /// Whether the gate itself closes the connection.
     closing: AtomicBool,
 }
 
-/// What to ask.
+/// A request to a server.
 pub struct WireRequest<'a> {
     /// The method.
     pub method: &'a str,
-    /// The JSON object of its parameters, given the id of the request (which is also its progress token).
+    /// Builds the JSON object of its parameters from the id of the request (which is also its progress token).
     pub params: &'a (dyn Fn(RequestId) -> String + Sync),
-    /// Headers that MCP wants beside it on HTTP.
+    /// The MCP headers for HTTP.
     pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
     /// How long to wait.
     pub timeouts: RequestTimeouts,
-    /// Who wants to know how far it has come.
+    /// Receives progress notifications.
     pub progress: Option<OnProgress>,
-    /// Who answers what the server asks on the stream of this request, in place of the connection's own.
+    /// Answers the server's questions on the stream of this request, in place of the connection's handler.
     pub handler: Option<Arc<dyn Handler>>,
-    /// The server is told when nobody waits any more; a handshake is never cancelled.
+    /// Whether the server is told when the caller gives up; a handshake is never cancelled.
     pub cancellable: bool,
 }
 
 impl Wire {
-    /// Connects to where the endpoint says. No credential of `secrets`, or of the endpoint, is in anything that it hands out.
+    /// Connects to the endpoint. Nothing that it returns contains a credential of `secrets` or of the endpoint.
     pub async fn open(
         endpoint: &Endpoint,
         handler: Arc<dyn Handler>,
@@ -77,7 +77,7 @@ impl Wire {
         Ok(Wire { inbox, transport, next_id, web, filter, closing })
     }
 
-    /// Sends a request and waits for its answer. Dropping the future gives the request up and tells the server so.
+    /// Sends a request and waits for its answer. Dropping the future gives up the request and notifies the server.
     pub async fn request(&self, ask: WireRequest<'_>) -> Result<Reply, RequestError> {
         let WireRequest { method, params, headers, timeouts, progress, handler, cancellable } = ask;
         let limit = timeouts.idle.min(timeouts.total);
@@ -88,7 +88,7 @@ impl Wire {
         let started = Instant::now();
         let time = RequestClock { started, timeouts, last_progress: None };
         let mut answer = self.inbox.pending.enter(id, time, progress)?;
-        // Where all share a stream, what is asked on it says nothing of a request.
+        // On a shared stream, a question cannot be attributed to a request.
         let handler = handler.filter(|_| self.web);
         let mut watch = RequestGuard { wire: self, id, cancellable, given_up: true, has_handler: handler.is_some() };
         if let Some(handler) = handler {
@@ -105,9 +105,9 @@ impl Wire {
                 biased;
                 answer = &mut answer => {
                     watch.given_up = false;
-                    // The sender is dropped only after it was used.
+                    // The sender is never dropped unused.
                     break match answer.unwrap_or(Err(RequestError::unsent(Failure::Closed))) {
-                        // The connection is over. How far the request had come is for the transport to say.
+                        // The connection is closed; only the transport knows whether the request was sent.
                         Err(over) if !over.sent => {
                             let sent = !sending || Box::pin(may_have_arrived(&mut send)).await;
                             Err(RequestError { sent, ..over })
@@ -122,12 +122,12 @@ impl Wire {
                         Ok(Delivery::Exchanged) => match answer.try_recv() {
                             Ok(answer) => {
                                 watch.given_up = false;
-                                // Where the connection ended at this very moment, the exchange had been made all the same.
+                                // Even if the connection closed at this moment, the exchange is complete.
                                 break answer.map_err(|failed| RequestError { sent: true, ..failed });
                             }
                             Err(_) => {
                                 watch.cancellable = false;
-                                let how = format!("its answer to {method} holds no answer");
+                                let how = format!("its HTTP response to {method} contains no answer");
                                 break Err(RequestError::sent(Failure::Protocol(how)));
                             }
                         },
@@ -144,7 +144,7 @@ impl Wire {
                         timer.as_mut().reset(deadline);
                         continue;
                     }
-                    // What has been handed over may be acted on, whether it is written by now or not.
+                    // The server may act on the request, even if it is not fully written yet.
                     break Err(RequestError::sent(Failure::Timeout { method: method.to_owned(), after: deadline - started }));
                 }
             }
@@ -152,23 +152,23 @@ impl Wire {
         outcome.map_err(|failed| self.filter.failed(self.inbox.pending.explain(failed)))
     }
 
-    /// How many messages the server has sent.
+    /// Returns how many messages the server has sent.
     pub fn messages(&self) -> u64 {
         self.inbox.pending.messages()
     }
 
-    /// Until when the server may be silent: it may be at work on what it was asked, which has its own time.
+    /// Returns until when the server may be silent because it works on a request; `None` if it is idle.
     pub fn busy_until(&self) -> Option<Instant> {
         let end = self.inbox.pending.oldest_request()?.deadline(self.inbox.last_question());
         (end > Instant::now()).then_some(end)
     }
 
-    /// Waits while no message comes after those that were seen and all requests wait on, and no longer than until then.
+    /// Waits until the server has sent more than `seen` messages, a request is given up, or `until` is reached.
     pub async fn wait_for_change(&self, seen: u64, until: Instant) {
         self.inbox.pending.wait_for_change(seen, until).await;
     }
 
-    /// The connection is about to be ended for this reason, which those hear who lose their answers by it.
+    /// Sets the reason why the connection is about to be closed, for the errors of its open requests.
     pub fn abandon(&self, why: String) {
         self.inbox.pending.abandon(why);
     }
@@ -188,7 +188,7 @@ impl Wire {
         }
     }
 
-    /// The handshake is over: from here on the era is known.
+    /// Completes the handshake, which settles the era.
     pub fn complete_handshake(&self, era: Era, headers: Vec<(http::HeaderName, http::HeaderValue)>) {
         self.inbox.set_handshake(HandshakeResult { era, headers: headers.clone() });
         let stream = match era {
@@ -198,59 +198,59 @@ impl Wire {
         self.transport.established(stream);
     }
 
-    /// What the server lets know unasked.
+    /// Subscribes to the events of the server.
     pub fn events(&self) -> broadcast::Receiver<ServerEvent> {
         self.inbox.events()
     }
 
-    /// The lists that still hold.
+    /// Returns the cached lists.
     pub fn list_cache(&self) -> Arc<ListCache> {
         self.inbox.list_cache()
     }
 
-    /// Who answers the server's questions.
+    /// Returns the handler of the server's questions.
     pub fn handler(&self) -> &Arc<dyn Handler> {
         self.inbox.handler()
     }
 
-    /// Does something for as long as the connection lives.
+    /// Spawns a task that ends with the connection.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.inbox.spawn(task);
     }
 
-    /// Why the connection is over, once it is.
+    /// Returns why the connection was closed, if it was.
     pub fn close_reason(&self) -> Option<RequestError> {
         self.inbox.pending.close_reason().map(|failed| self.filter.failed(failed))
     }
 
-    /// Whether messages travel over Streamable HTTP.
+    /// Reports whether the transport is Streamable HTTP.
     pub fn is_web(&self) -> bool {
         self.web
     }
 
-    /// The process id of the server, where it is a process of ours.
+    /// Returns the process id of the server, if it is a child process.
     pub fn pid(&self) -> Option<u32> {
         self.transport.pid()
     }
 
-    /// The last lines that the server wrote to its standard error.
+    /// Returns the last lines that the server wrote to its standard error.
     pub fn stderr_tail(&self) -> String {
         self.filter.text(&self.transport.stderr_tail())
     }
 
-    /// Whether we are ending the connection ourselves, or have done so.
+    /// Reports whether the gate itself closes or has closed the connection.
     pub fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
     }
 
-    /// Ends the connection in good manners.
+    /// Closes the connection gracefully.
     pub async fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
         self.transport.close().await;
         self.inbox.pending.close(RequestError::unsent(Failure::Closed));
     }
 
-    /// Tells the server that nobody waits for this request any more.
+    /// Notifies the server that a request is cancelled.
     fn cancel(&self, id: RequestId) {
         let Some(handshake) = self.inbox.handshake() else { return };
         if self.web && handshake.era == Era::Modern || tokio::runtime::Handle::try_current().is_err() {
@@ -262,13 +262,13 @@ impl Wire {
         let transport = Arc::downgrade(&self.transport);
         self.inbox.spawn(async move {
             let Some(transport) = transport.upgrade() else { return };
-            // It is a courtesy: a server that cannot be told will find out.
+            // Best effort: the answer is ignored anyway.
             let _ = tokio::time::timeout(NOTIFY_LIMIT, transport.send(message)).await;
         });
     }
 }
 
-/// Whether a request does no harm where it arrives twice: it asks for what there is, or settles what is settled already.
+/// Reports whether a request is safe to send twice: it only reads, or sets what is already set.
 fn is_repeatable(method: &str) -> bool {
     let asks = [
         "completion/complete",
@@ -285,7 +285,7 @@ fn is_repeatable(method: &str) -> bool {
     method.ends_with("/list") || asks.contains(&method)
 }
 
-/// Whether a message that was being sent when its connection ended may have arrived.
+/// Reports whether a message may have arrived that was being sent when its connection closed.
 async fn may_have_arrived(send: impl Future<Output = Result<Delivery, RequestError>>) -> bool {
     match tokio::time::timeout(SETTLE_LIMIT, send).await {
         Ok(Err(failed)) => failed.sent,
@@ -295,18 +295,18 @@ async fn may_have_arrived(send: impl Future<Output = Result<Delivery, RequestErr
 
 impl Drop for Wire {
     fn drop(&mut self) {
-        // Whatever is under way would keep the transport, and with it the connection.
+        // Running tasks would keep the transport, and with it the connection.
         self.inbox.stop();
     }
 }
 
-/// Clears up behind a request, however it ends.
+/// Cleans up after a request, however it ends.
 struct RequestGuard<'a> {
     wire: &'a Wire,
     id: RequestId,
     cancellable: bool,
     given_up: bool,
-    /// It has a handler of its own.
+    /// Whether it has its own handler.
     has_handler: bool,
 }
 
@@ -321,6 +321,6 @@ impl Drop for RequestGuard<'_> {
     }
 }
 
-/// A connection that is over lets go of its senders at once; this is for one that does not.
+/// How long to wait for a pending send of a closed connection, which normally ends at once.
 const SETTLE_LIMIT: Duration = Duration::from_secs(1);
 const NOTIFY_LIMIT: Duration = Duration::from_secs(10);

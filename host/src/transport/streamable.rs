@@ -1,4 +1,4 @@
-//! Streamable HTTP: each message is a POST of its own, and its answer comes in the body.
+//! Streamable HTTP: each message is its own POST request, and the answer comes in the response body.
 
 pub(super) mod answer;
 mod exchange;
@@ -24,7 +24,7 @@ use super::{BoxFuture, Delivery, Outgoing, Receive, RequestId, ServerStream, Tra
 use crate::failure::{Failure, RequestError};
 use crate::rpc;
 
-/// Prepares the client; the first connection is made by the first message.
+/// Prepares the client; the first message opens the connection.
 pub(super) async fn open(site: &RemoteSite, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
     let web = WebClient::open(site, HttpVersion::Any).await?;
     Ok(Arc::new(Streamable::new(web, receiver)))
@@ -32,12 +32,12 @@ pub(super) async fn open(site: &RemoteSite, receiver: Arc<dyn Receive>) -> Resul
 
 struct Streamable {
     shared: Arc<HttpShared>,
-    /// The stream of the server's own messages, and what is left of answers.
+    /// The tasks that read the server's own stream and the rest of answers.
     tasks: ConnectionTasks,
     closing: OnceCell<()>,
 }
 
-/// What the tasks need, too.
+/// The state shared with the tasks.
 struct HttpShared {
     web: WebClient,
     receiver: ClosableReceiver,
@@ -45,17 +45,17 @@ struct HttpShared {
 }
 
 struct State {
-    /// The headers of every POST, with the session id once there is one.
+    /// The headers of every POST, including the session id once there is one.
     post: HeaderMap,
     session: Option<HeaderValue>,
-    /// The headers of the server's own stream, which go with the goodbye, too.
+    /// The headers of the server's own stream; also used to end the session.
     stream: ExtraHeaders,
     listener: Option<AbortHandle>,
-    /// A stream that broke may be taken up again (the initialize era).
+    /// Whether a broken stream may be resumed (the initialize era).
     resumable: bool,
 }
 
-/// Headers that come with a message.
+/// The headers of a message.
 type ExtraHeaders = Vec<(HeaderName, HeaderValue)>;
 
 impl Streamable {
@@ -77,7 +77,7 @@ impl Streamable {
         let (body, repeatable) = (Bytes::from(message.text), message.repeatable);
         let ask = WebRequest { method: Method::POST, url, headers: &headers, body, repeatable };
         let response = link.web.send(ask).await?;
-        // Sessions are of the initialize era: one that came with the answer to a modern question must not go to the
+        // Sessions belong to the initialize era: an id from the answer to a modern request must not be used in the
         // handshake.
         let modern = message.headers.iter().any(|(name, _)| *name == rpc::header::METHOD);
         if response.status().is_success() && !modern {
@@ -123,8 +123,8 @@ impl Streamable {
         let (url, body) = (web.address().clone(), Bytes::new());
         let ask = WebRequest { method: Method::DELETE, url, headers: &headers, body, repeatable: true };
         match tokio::time::timeout(GOODBYE, web.send(ask)).await {
-            Ok(Ok(response)) => debug!(status = response.status().as_u16(), "the session is ended"),
-            // The server will forget it by itself.
+            Ok(Ok(response)) => debug!(status = response.status().as_u16(), "the session was ended"),
+            // The server will expire it.
             Ok(Err(error)) => debug!(%error, "the session could not be ended"),
             Err(_) => debug!("the session could not be ended in time"),
         }
@@ -145,7 +145,7 @@ impl Transport for Streamable {
                 drop(state);
                 if self.shared.receiver.check_open().is_ok() {
                     let task = self.tasks.spawn(listen::run(self.shared.clone(), headers));
-                    // One stream is enough, however often the handshake ends.
+                    // One stream is enough, even if the handshake completes several times.
                     if let Some(earlier) = lock(&self.shared.state).listener.replace(task) {
                         earlier.abort();
                     }
@@ -164,7 +164,7 @@ impl Transport for Streamable {
 impl HttpShared {
     fn remember_session(&self, response: &Response) {
         let Some(id) = response.headers().get(SESSION) else { return };
-        // A session that another origin gave could not be used: its id would not be sent there.
+        // A session id from another origin is useless, because it would not be sent there.
         if !web::address::same_origin(response.url(), self.web.address()) {
             return;
         }
@@ -177,7 +177,7 @@ impl HttpShared {
         }
     }
 
-    /// Opens a stream of events: of the server's own messages, or the rest of an answer that broke off.
+    /// Opens an event stream: the server's own, or the rest of a broken answer.
     async fn get(&self, extra: &ExtraHeaders, after: Option<&str>) -> Result<Response, RequestError> {
         let headers = || {
             let mut headers = with_extra(self.web.headers().clone(), extra);
@@ -195,7 +195,7 @@ impl HttpShared {
         self.web.send(ask).await
     }
 
-    /// An answer that is not a success: the error of this request, or one that concerns the whole session.
+    /// Handles an HTTP error: the answer to this request, or an error of the whole session.
     async fn receive_error(&self, response: Response, id: RequestId, session: bool) -> Result<Delivery, RequestError> {
         let refusal = answer::read_error(response, session, &self.web).await;
         let message = refusal.answer_to(id).map_err(|error| RequestError::sent(Failure::Http(error)))?;
@@ -203,7 +203,7 @@ impl HttpShared {
         Ok(Delivery::Exchanged)
     }
 
-    /// An answer in one piece.
+    /// Handles an answer that is not a stream.
     async fn whole(&self, mut response: Response, content: BodyKind, id: RequestId) -> Result<Delivery, RequestError> {
         if let BodyKind::Other(kind) = content {
             let start = self.web.beginning(&mut response).await;
@@ -223,7 +223,7 @@ impl HttpShared {
     }
 }
 
-/// Adds headers of a message; they take the place of the site's, but not of the protocol's own.
+/// Adds the headers of a message; they replace the configured ones, but not the protocol's own.
 fn with_extra(mut headers: HeaderMap, extra: &ExtraHeaders) -> HeaderMap {
     for (name, value) in extra {
         if *name != header::ACCEPT && *name != header::CONTENT_TYPE && *name != SESSION {
@@ -233,7 +233,7 @@ fn with_extra(mut headers: HeaderMap, extra: &ExtraHeaders) -> HeaderMap {
     headers
 }
 
-/// The state is whole at every moment, so that a panic elsewhere does not spoil it.
+/// Locks a mutex; the state is always consistent, so a panic elsewhere cannot corrupt it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

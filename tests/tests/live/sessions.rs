@@ -289,7 +289,7 @@ async fn an_answer_that_cannot_be_read_fails_its_call_at_once() {
         let words = ["-c", script, answer].map(str::to_owned).to_vec();
         let session = Session::open(&super::fixtures::program("sh", words), &SessionOptions::default()).await.unwrap();
         let failed = call(&session, "any", "{}").await.unwrap_err();
-        assert!(matches!(&failed.failure, Failure::Protocol(how) if how.contains("no message")), "{failed:?}");
+        assert!(matches!(&failed.failure, Failure::Protocol(how) if how.contains("not a message")), "{failed:?}");
     }
 }
 

@@ -61,7 +61,7 @@ impl ClientSession {
     ) -> Result<String, RpcError> {
         tokio::select! {
             biased;
-            () = self.cancelled.notified() => Err(RpcError::new(REQUEST_CANCELLED, "the gateway is shutting down and cancelled the request")),
+            () = self.cancelled.notified() => Err(RpcError::new(REQUEST_CANCELLED, "the gateway is shutting down")),
             outcome = work => outcome,
         }
     }

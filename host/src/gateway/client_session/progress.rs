@@ -40,7 +40,7 @@ impl ProgressForwarder {
     /// Sends a progress notification with the client's token, masked and cut to the maximum size of a result.
     pub(super) fn forward(&self, progress: &Progress) {
         let Some(client) = self.client.upgrade() else { return };
-        // What cannot be masked is not sent.
+        // Progress that cannot be masked is not sent.
         let masked = client.gate.mask(self.request.server(), progress.params.get()).ok();
         let Some(mut params) = masked.as_deref().and_then(JsonObject::read) else { return };
         match client.gate.cut_member(&mut params, "message") {

@@ -150,8 +150,8 @@ impl ClientRequest {
         let (server, method) = (self.server(), topic.method());
         let message = format!(
             "server {server:?} sent {method} while working on the request, as servers before {MODERN_VERSION} do; a \
-             client of {MODERN_VERSION} cannot be asked that way, so the question was declined; a client that starts with \
-             initialize can answer it"
+             client of {MODERN_VERSION} cannot be asked that way, so the question was declined; a client that starts \
+             with initialize can answer it"
         );
         let mut data = JsonObject::default();
         data.set("server", server);

@@ -180,7 +180,11 @@ async fn list(client: &ClientSession, link: &Arc<Link>, kind: ListKind) -> Optio
             None
         }
         Err(_) => {
-            warn!(server = link.id(), "no answer to {} within {FIRST_LIST:?}; the server is left out until it answers", kind.method());
+            warn!(
+                server = link.id(),
+                "no answer to {} within {FIRST_LIST:?}; the server is left out until it answers",
+                kind.method()
+            );
             slow_servers.ask_in_background(link, kind);
             None
         }

@@ -1,7 +1,7 @@
-//! Keeps credentials out of what a server says, before anybody reads it.
+//! Removes credentials from what a server sends, before anything else reads it.
 //!
-//! Whatever leaves the gate (to a client, a file, a summariser, an embedder) has come through here first, so nothing behind
-//! it needs to know what is secret.
+//! Everything that leaves the gate (to a client, a file, a summarizer, an embedder) has passed through here, so later
+//! code need not know what is secret.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,13 +14,13 @@ use crate::rpc::Reply;
 use crate::transport::authorize::Authorizer;
 use crate::transport::endpoint::Endpoint;
 
-/// What must not be seen in the words of one server.
+/// Removes credentials from the messages of one server.
 #[derive(Default)]
 pub(super) struct CredentialFilter {
-    /// What this server was given: nothing of it is shown in errors.
+    /// The values that this server was given; errors show none of them.
     own: Secrets,
     authorize: Option<Authorizer>,
-    /// What all servers were given, with what has become known since: its credentials are shown nowhere.
+    /// The credentials of all servers, including those learned later; nothing shows them.
     all: Arc<Mutex<Secrets>>,
 }
 
@@ -32,7 +32,7 @@ impl CredentialFilter {
         CredentialFilter { own, authorize, all }
     }
 
-    /// An answer without credentials.
+    /// Removes credentials from a reply.
     pub(super) fn reply(&self, reply: Reply) -> Reply {
         match self.credentials().hide(reply.json()) {
             Cow::Owned(clean) => Reply::new(clean),
@@ -43,11 +43,11 @@ impl CredentialFilter {
     /// Removes credentials from parameters.
     pub(super) fn params(&self, params: &str) -> Box<RawValue> {
         let clean = self.credentials().hide(params).into_owned();
-        // JSON stays JSON without them.
+        // Removing credentials keeps JSON valid.
         RawValue::from_string(clean).unwrap_or_default()
     }
 
-    /// A failure without secrets. In a server's own words, plain values of the configuration stay: they may be the path
+    /// Removes secrets from a failure. In a server's own error, plain configuration values stay: they may be the path
     /// that the error is about.
     pub(super) fn failed(&self, failed: RequestError) -> RequestError {
         let failed = if matches!(failed.failure, Failure::Rpc(_)) { failed } else { failed.redacted(&self.own) };
@@ -59,7 +59,7 @@ impl CredentialFilter {
         failed.map_texts(|text| credentials.hide(text))
     }
 
-    /// A text without secrets, for errors and logs.
+    /// Removes secrets from a text for errors and logs.
     pub(super) fn text(&self, text: &str) -> String {
         self.credentials().hide(&self.own.redact(text)).into_owned()
     }

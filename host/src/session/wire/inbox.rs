@@ -1,4 +1,4 @@
-//! What a server sends, sorted: answers to those who wait, questions to the handler, news to whoever listens.
+//! Dispatches the messages of a server: answers to waiting requests, questions to the handler, events to subscribers.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,50 +23,50 @@ use crate::session::listing::ListCache;
 use crate::session::{Era, ServerEvent, empty_object};
 use crate::transport::{Outgoing, Receive, RequestId, Transport};
 
-/// Takes all that comes from one server.
+/// Receives all messages of one server.
 pub struct Inbox {
     pub(super) pending: PendingRequests,
     handler: Arc<dyn Handler>,
-    /// Those who answer what is asked on the streams of single requests.
+    /// The handlers for questions on the streams of single requests.
     handlers: Mutex<HashMap<RequestId, Arc<dyn Handler>>>,
     events: broadcast::Sender<ServerEvent>,
-    /// The lists that news make stale; this must have happened before anyone hears the news.
+    /// The cached lists; an event invalidates them before subscribers receive it.
     list_cache: Arc<ListCache>,
     filter: Arc<CredentialFilter>,
-    /// Each message has an exchange of its own, so that one outside of any belongs to none.
+    /// Whether each request has its own exchange (HTTP); then a message outside of all exchanges belongs to none.
     has_exchanges: bool,
-    /// The way back, for answers; the transport owns the inbox, so this must not own the transport. A server may ask
-    /// before the way is there.
+    /// The transport for answers; weak, because the transport owns the inbox. It is set late, and a server may ask
+    /// before.
     transport: Arc<SetOnce<Weak<dyn Transport>>>,
-    /// Known once the handshake is over.
+    /// Set when the handshake is complete.
     handshake: OnceLock<HandshakeResult>,
     answering: Mutex<AnswerTasks>,
     questions: Arc<Mutex<OpenQuestions>>,
     warnings: AtomicU64,
 }
 
-/// What the handshake settled.
+/// The result of the handshake.
 pub(super) struct HandshakeResult {
     pub(super) era: Era,
-    /// Headers for messages that are no requests.
+    /// The headers of messages other than requests.
     pub(super) headers: Vec<(http::HeaderName, http::HeaderValue)>,
 }
 
-/// Answers that are being found, by the id of the question; they end with the inbox.
+/// The tasks that answer questions, by the id of the question; they end with the inbox.
 #[derive(Default)]
 struct AnswerTasks {
     tasks: JoinSet<()>,
     by_id: HashMap<String, AbortHandle>,
 }
 
-/// What the server asks, and when it last got an answer: until then it waits for us, and not we for it.
+/// The number of open questions, and when the server last got an answer: until then it waits for us.
 #[derive(Default)]
 struct OpenQuestions {
     open: usize,
     last: Option<Instant>,
 }
 
-/// A question that is open for as long as this lives.
+/// Counts a question as open until it is dropped.
 struct OpenQuestion(Arc<Mutex<OpenQuestions>>);
 
 impl OpenQuestion {
@@ -103,12 +103,12 @@ impl Inbox {
         }
     }
 
-    /// Gives the way back.
+    /// Sets the transport for answers.
     pub(super) fn attach(&self, transport: &Arc<dyn Transport>) {
         let _ = self.transport.set(Arc::downgrade(transport));
     }
 
-    /// The handshake is over.
+    /// Sets the result of the handshake.
     pub(super) fn set_handshake(&self, handshake: HandshakeResult) {
         let _ = self.handshake.set(handshake);
     }
@@ -133,18 +133,18 @@ impl Inbox {
         self.events.subscribe()
     }
 
-    /// When the server last waited for an answer of ours: now, while it does.
+    /// Returns when the server last waited for an answer from us: now, if a question is open.
     pub(super) fn last_question(&self) -> Option<Instant> {
         let questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
         if questions.open > 0 { Some(Instant::now()) } else { questions.last }
     }
 
-    /// Runs something that belongs to this connection and ends with it.
+    /// Spawns a task that ends with the connection.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.answering().tasks.spawn(task);
     }
 
-    /// Ends all that is under way.
+    /// Aborts all tasks.
     pub(super) fn stop(&self) {
         self.answering().tasks.abort_all();
     }
@@ -171,7 +171,7 @@ impl Inbox {
         }
     }
 
-    /// Skips a text that is not a message. A request that seems to wait for it fails at once.
+    /// Skips a text that is not a message; if it seems to be the answer to a request, that request fails at once.
     fn skip(&self, unreadable: &Unreadable, exchange: Option<RequestId>) {
         let (why, shown) = (unreadable.why(), self.excerpt(unreadable.text()));
         self.warn_limited(|| warn!(%why, "skipped a text that is not a message: {shown}"));
@@ -185,7 +185,7 @@ impl Inbox {
         let found = match (id, exchange, outcome) {
             (ResponseId::Number(id), _, outcome) => self.pending.resolve(id, outcome),
             (ResponseId::Missing, Some(id), outcome @ Err(_)) => self.pending.resolve(id, outcome),
-            // Whom an error without an id means is not said: to let all who wait know beats to let one wait for ever.
+            // Without an id, the error may be for any request: failing all of them beats letting one wait forever.
             (ResponseId::Missing, None, Err(failed)) if !self.has_exchanges => {
                 warn!("an error without an id: {}", self.filter.failed(failed.clone()));
                 if self.pending.fail_all(&failed.failure) > 0 {
@@ -205,14 +205,17 @@ impl Inbox {
 
     fn handle_request(&self, id: &str, method: &str, params: &RawValue, exchange: Option<RequestId>) {
         if self.handshake.get().is_some_and(|handshake| handshake.era == Era::Modern) {
-            warn!(method, "ignored a request of the server: this version of the protocol has none");
+            warn!(method, "ignored a request from the server: this protocol version has no server requests");
             return;
         }
-        // A server that asks without reading our answers must not have them pile up, whatever its ids.
+        // Answers must not pile up for a server that asks but does not read, whatever its ids.
         let waiting = self.questions.lock().unwrap_or_else(PoisonError::into_inner).open;
         if waiting >= UNREAD || id.len() > LONGEST_ID {
             return self.warn_limited(|| {
-                warn!(method, waiting, "ignored a request of the server: it asks too much at a time")
+                warn!(
+                    method,
+                    waiting, "ignored a request from the server: it has too many open requests, or the id is too long"
+                )
             });
         }
         let handler = self.handler_of(exchange);
@@ -228,7 +231,7 @@ impl Inbox {
         let transport = Arc::clone(&self.transport);
         let busy = waiting >= ANSWERING;
         if busy {
-            self.warn_limited(|| warn!("the server asks more than {ANSWERING} things at a time"));
+            self.warn_limited(|| warn!("refused a question: the server has more than {ANSWERING} open questions"));
         }
         let headers = self.handshake.get().map(|handshake| handshake.headers.clone()).unwrap_or_default();
         let open = OpenQuestion::new(&self.questions);
@@ -236,10 +239,10 @@ impl Inbox {
             let _open = open;
             let outcome = match question {
                 _ if ping => Ok(empty_object()),
-                _ if busy => Err(RpcError::new(INTERNAL_ERROR, "too many questions at a time")),
+                _ if busy => Err(RpcError::new(INTERNAL_ERROR, "too many open questions")),
                 Some(question) => match tokio::time::timeout(ANSWER_LIMIT, handler.answer(question)).await {
                     Ok(outcome) => outcome,
-                    Err(_) => Err(RpcError::new(INTERNAL_ERROR, "nobody answered in time")),
+                    Err(_) => Err(RpcError::new(INTERNAL_ERROR, "no answer in time")),
                 },
                 None => Err(RpcError::new(METHOD_NOT_FOUND, format!("this client has no method {method:?}"))),
             };
@@ -252,13 +255,13 @@ impl Inbox {
             match tokio::time::timeout(SEND_LIMIT, send).await {
                 Ok(Ok(_)) => {}
                 Ok(Err(failed)) => warn!(method, "an answer to the server was lost: {failed}"),
-                Err(_) => warn!(method, "an answer to the server was lost: it does not read"),
+                Err(_) => warn!(method, "an answer to the server was lost: the server does not read"),
             }
         };
         self.answering().spawn(key, answer);
     }
 
-    /// Who answers what is asked on the stream of this request, or on none.
+    /// Returns the handler for questions on the stream of this request, or outside of any.
     fn handler_of(&self, exchange: Option<RequestId>) -> Arc<dyn Handler> {
         let own = exchange.and_then(|exchange| self.handlers().get(&exchange).cloned());
         own.unwrap_or_else(|| Arc::clone(&self.handler))
@@ -272,15 +275,15 @@ impl Inbox {
             "notifications/elicitation/complete" => self.handle_elicitation_complete(text),
             _ => match ServerEvent::read(method, text) {
                 Some(mut event) => {
-                    // Once the answer is there, nobody could say any more whom a line was for.
+                    // Resolve the callers now: after the answer, the message could no longer be attributed.
                     if let ServerEvent::Log { callers, .. } = &mut event {
                         *callers = self.handler_of(exchange).active_callers(0);
                     }
                     self.list_cache.invalidate(&event);
-                    // That nobody listens is no fault.
+                    // There may be no subscribers.
                     let _ = self.events.send(event);
                 }
-                None => debug!(method, "a notification that says nothing to us"),
+                None => debug!(method, "ignored an unknown notification"),
             },
         }
     }
@@ -313,7 +316,7 @@ impl Inbox {
             Err(_) => false,
         };
         if !known {
-            debug!("progress of a request that nobody waits for");
+            debug!("ignored progress of a request that is not waiting");
         }
     }
 
@@ -340,11 +343,11 @@ impl Inbox {
         }
     }
 
-    /// A server that is noisy for days must not fill the log.
+    /// Logs a warning, up to a limit: a server that is noisy for days must not fill the log.
     fn warn_limited(&self, complain: impl FnOnce()) {
         match self.warnings.fetch_add(1, Ordering::Relaxed) {
             0..MOST_COMPLAINTS => complain(),
-            MOST_COMPLAINTS => warn!("more of the kind from this server is not shown"),
+            MOST_COMPLAINTS => warn!("further warnings about this server's messages are not logged"),
             _ => {}
         }
     }
@@ -353,7 +356,8 @@ impl Inbox {
         self.answering.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The beginning of a text, fit for a log. Secrets go first: nobody would know half of one.
+    /// Returns the start of a text for a log. Secrets are removed before it is cut, since half a secret is not
+    /// recognized.
     fn excerpt(&self, text: &str) -> String {
         let near = &text[..text.floor_char_boundary(MOST_SECRET + 4 * SHOWN)];
         let start: String = self.filter.text(near).chars().take(SHOWN).collect();
@@ -377,26 +381,26 @@ impl Receive for Inbox {
     }
 
     fn closed(&self, why: RequestError) {
-        debug!("the connection is over: {}", self.filter.failed(why.clone()));
+        debug!("the connection is closed: {}", self.filter.failed(why.clone()));
         self.pending.close(why);
         let _ = self.events.send(ServerEvent::Closed);
     }
 }
 
-/// How many notifications a slow listener may lag behind.
+/// How many events a slow subscriber may lag behind.
 const NEWS: usize = 256;
-/// How many questions of one server are answered at a time.
+/// The maximum number of questions of one server that are answered at a time.
 const ANSWERING: usize = 64;
-/// How many questions of one server may be open, those included that are only told that there are too many.
+/// The maximum number of open questions of one server, including those that are being refused.
 const UNREAD: usize = 2 * ANSWERING;
-/// The longest id of a question, which its answer repeats.
+/// The maximum length of a question's id, which the answer repeats.
 const LONGEST_ID: usize = 4096;
-/// A person may think; a lost question must not stay for ever.
+/// Long, because a person may have to decide, but a lost question must not stay open forever.
 const ANSWER_LIMIT: Duration = Duration::from_secs(600);
 const SEND_LIMIT: Duration = Duration::from_secs(30);
 const SHOWN: usize = 200;
 const MOST_COMPLAINTS: u64 = 20;
-/// Longer secrets are certificates and the like, whose single lines are known too.
+/// Longer secrets are certificates and the like; their single lines are also known as secrets.
 const MOST_SECRET: usize = 4096;
 
 #[cfg(test)]
@@ -407,7 +411,7 @@ mod tests {
     use crate::session::handler::NullHandler;
     use crate::transport::{BoxFuture, Delivery};
 
-    /// A server that reads nothing.
+    /// A server that does not read.
     #[derive(Default)]
     struct Deaf(AtomicUsize);
 

@@ -1,4 +1,4 @@
-//! The requests that wait for their answers.
+//! The requests of a connection that wait for an answer.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -15,90 +15,90 @@ use crate::rpc::Reply;
 use crate::spin_wait::{OpenRequest, SpinWait};
 use crate::transport::RequestId;
 
-/// How far a request has come, by the server's own account.
+/// The progress of a request, as the server reports it.
 #[derive(Debug, Clone)]
 pub struct Progress {
     /// How much is done.
     pub progress: f64,
-    /// Out of how much.
+    /// The total amount of work.
     pub total: Option<f64>,
-    /// In words.
+    /// A message for people.
     pub message: Option<String>,
-    /// All that the server said of it, as it wrote it.
+    /// The parameters of the notification, as the server wrote them.
     pub params: Box<RawValue>,
 }
 
-/// Takes the progress of one request.
+/// Receives the progress of one request.
 pub type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// How long to wait for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestTimeouts {
-    /// After the last sign of life: the request itself, or progress.
+    /// The time since the last activity: the request itself, or progress.
     pub idle: Duration,
-    /// In all.
+    /// The total time.
     pub total: Duration,
 }
 
 impl RequestTimeouts {
-    /// This long and no longer.
+    /// Returns timeouts with the same idle and total time.
     pub fn of(time: Duration) -> Self {
         RequestTimeouts { idle: time, total: time }
     }
 
-    /// As long as there may be news, which have no end of their own.
+    /// Returns timeouts for subscriptions, which have no end of their own.
     pub fn unlimited() -> Self {
         RequestTimeouts::of(NEWS_LIMIT)
     }
 }
 
-/// The time that a request has.
+/// The clock of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestClock {
-    /// When it was made.
+    /// When the request was sent.
     pub started: Instant,
     /// How long to wait.
     pub timeouts: RequestTimeouts,
-    /// When its last sign of life came.
+    /// When its last progress came.
     pub last_progress: Option<Instant>,
 }
 
 impl RequestClock {
-    /// When it is over. A server that waits for an answer of ours, of a person maybe, is not silent: `talk` says when it
-    /// last did.
+    /// Returns the deadline. A server that waits for an answer from us, or from a person, is not idle; `talk` is the
+    /// last time that it did.
     pub fn deadline(&self, talk: Option<Instant>) -> Instant {
         let last = [self.last_progress, talk].into_iter().flatten().fold(self.started, Instant::max);
         (last + self.timeouts.idle.min(NEWS_LIMIT)).min(self.started + self.timeouts.total.min(NEWS_LIMIT))
     }
 
-    /// Whether the server is to do something at once, and not to answer when there are news.
+    /// Reports whether the request has a deadline, as all but subscriptions do.
     pub fn has_deadline(&self) -> bool {
         self.timeouts.total < NEWS_LIMIT
     }
 }
 
-/// All requests of a connection that wait.
+/// All requests of a connection that wait for an answer.
 #[derive(Default)]
 pub struct PendingRequests {
     table: Mutex<RequestTable>,
-    /// Told after each message of the server, and after each request that nobody waits for any more.
+    /// Notified after each message from the server, and after each request that is given up.
     changed: Notify,
-    /// Knows whether an answer is about to come.
+    /// Spins for answers that are about to come, if enabled.
     spin_wait: OnceLock<Arc<SpinWait>>,
 }
 
 #[derive(Default)]
 struct RequestTable {
     waiting: HashMap<RequestId, PendingRequest, FxBuildHasher>,
-    /// Why the connection is over.
+    /// Why the connection was closed.
     close_reason: Option<RequestError>,
-    /// Those that nobody waits for any more, the latest last: their answers are no surprise.
+    /// The requests that were given up, latest last; their answers are expected and ignored.
     forgotten: VecDeque<RequestId>,
     /// How many messages the server has sent.
     messages: u64,
-    /// The first of those that were given up unanswered since the last message: the server may be at work on it.
+    /// The first request given up since the last message from the server, which may still work on it.
     given_up: Option<(RequestId, RequestClock)>,
-    /// Why we end the connection ourselves.
+    /// Why the gate itself closes the connection.
     abandoned: Option<String>,
 }
 
@@ -106,28 +106,28 @@ struct PendingRequest {
     answer: oneshot::Sender<Result<Reply, RequestError>>,
     progress: Option<OnProgress>,
     clock: RequestClock,
-    /// Somebody stays awake for the answer.
+    /// Keeps [`SpinWait`] spinning for the answer.
     _open: Option<OpenRequest>,
 }
 
-/// What became of an answer.
+/// What happened to an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseMatch {
-    /// Somebody waited for it.
+    /// It was delivered to its request.
     Delivered,
-    /// Somebody had waited for it.
+    /// Its request was given up before.
     Late,
-    /// Nobody ever asked.
+    /// No request has this id.
     Unknown,
 }
 
 impl PendingRequests {
-    /// From now on somebody may stay awake for answers, who learns here when one is awaited and when it has come.
+    /// Enables spinning for answers, and returns the object that tracks open requests.
     pub fn spin_wait(&self) -> Arc<SpinWait> {
         Arc::clone(self.spin_wait.get_or_init(|| Arc::new(SpinWait::for_answers())))
     }
 
-    /// Enters a request; an error says why the connection is over.
+    /// Adds a request; fails with the reason if the connection is closed.
     pub fn enter(
         &self,
         id: RequestId,
@@ -144,8 +144,8 @@ impl PendingRequests {
         Ok(receiver)
     }
 
-    /// Nobody waits for this one any more, and the server may still be at work on it, or has it no longer; says whether it
-    /// was still waited for.
+    /// Gives up a request; reports whether it was still waiting. `at_work` says whether the server may still work on
+    /// it.
     pub fn forget(&self, id: RequestId, at_work: bool) -> bool {
         let mut table = self.table();
         let Some(PendingRequest { clock, .. }) = table.waiting.remove(&id) else { return false };
@@ -161,7 +161,7 @@ impl PendingRequests {
         true
     }
 
-    /// The server has sent a message, which was seen to.
+    /// Counts a message from the server, after it was handled.
     pub fn note_message(&self) {
         let mut table = self.table();
         table.messages += 1;
@@ -170,13 +170,13 @@ impl PendingRequests {
         self.changed.notify_waiters();
     }
 
-    /// How many messages the server has sent.
+    /// Returns how many messages the server has sent.
     pub fn messages(&self) -> u64 {
         self.table().messages
     }
 
-    /// The time of what the server may be at work on: the first that it was asked and has not answered. What nobody waits for
-    /// any more counts until the server speaks; by then it may have been told so.
+    /// Returns the clock of the oldest request that the server may be working on. A request that was given up counts
+    /// until the server's next message.
     pub fn oldest_request(&self) -> Option<RequestClock> {
         let table = self.table();
         let waiting = table.waiting.iter().map(|(id, waiting)| (*id, waiting.clock));
@@ -184,21 +184,21 @@ impl PendingRequests {
         asked.min_by_key(|(id, _)| *id).map(|(_, time)| time)
     }
 
-    /// Waits for the next message, or for the next request that nobody waits for any more, and no longer than until then.
+    /// Waits until there are more than `seen` messages, a request is given up, or `until` is reached.
     pub async fn wait_for_change(&self, seen: u64, until: Instant) {
-        // Before the look, so that nothing is missed between the look and the wait.
+        // Created before the check, so that no change in between is missed.
         let changed = self.changed.notified();
         if self.messages() == seen {
             let _ = tokio::time::timeout_at(until, changed).await;
         }
     }
 
-    /// We are about to end the connection, for this reason.
+    /// Sets the reason why the gate is about to close the connection.
     pub fn abandon(&self, why: String) {
         self.table().abandoned = Some(why);
     }
 
-    /// A failure with the reason why we ended the connection, where that is what it comes from.
+    /// Replaces the failure of a closed connection with the reason why the gate closed it, if it did.
     pub fn explain(&self, failed: RequestError) -> RequestError {
         match (&failed.failure, &self.table().abandoned) {
             (Failure::Closed | Failure::Exited(_), Some(why)) => {
@@ -208,13 +208,13 @@ impl PendingRequests {
         }
     }
 
-    /// Hands the answer to whoever waits for it.
+    /// Delivers an answer to the request that waits for it.
     pub fn resolve(&self, id: RequestId, outcome: Result<Reply, RequestError>) -> ResponseMatch {
         let mut table = self.table();
         match table.waiting.remove(&id) {
             Some(waiting) => {
                 drop(table);
-                // Whoever waited may have gone this moment.
+                // The caller may have given up at this moment.
                 let _ = waiting.answer.send(outcome);
                 ResponseMatch::Delivered
             }
@@ -223,8 +223,8 @@ impl PendingRequests {
         }
     }
 
-    /// Fails the requests that an error without an id can belong to, and says how many these are. The only one that waits
-    /// has its answer; of several, nobody knows which was answered and which still runs.
+    /// Fails the requests that an error without an id can belong to, and returns their number. A single request gets
+    /// the error itself; of several, it is unknown which one was answered.
     pub fn fail_all(&self, error: &Failure) -> usize {
         let waiting = std::mem::take(&mut self.table().waiting);
         let count = waiting.len();
@@ -238,8 +238,8 @@ impl PendingRequests {
         count
     }
 
-    /// The connection is over; all that wait fail, and so does whatever comes later. Whether a request had left is
-    /// known to who sends it, not here: they are told `sent: false`.
+    /// Closes the connection: all waiting and later requests fail. They get `sent: false`, because only the sender
+    /// knows whether a request was sent.
     pub fn close(&self, why: RequestError) {
         let mut table = self.table();
         let waiting = std::mem::take(&mut table.waiting);
@@ -250,12 +250,12 @@ impl PendingRequests {
         }
     }
 
-    /// Why the connection is over, once it is.
+    /// Returns why the connection was closed, if it was.
     pub fn close_reason(&self) -> Option<RequestError> {
         self.table().close_reason.clone()
     }
 
-    /// Notes a sign of life; says whether it is for a request that waits.
+    /// Records progress; reports whether it is for a waiting request.
     pub fn note_progress(&self, id: RequestId, progress: impl FnOnce() -> Progress) -> bool {
         let mut table = self.table();
         let Some(waiting) = table.waiting.get_mut(&id) else { return false };
@@ -268,13 +268,13 @@ impl PendingRequests {
         true
     }
 
-    /// When the last sign of life of a request came.
+    /// Returns when the last progress of a request came.
     pub fn last_progress(&self, id: RequestId) -> Option<Instant> {
         self.table().waiting.get(&id).and_then(|waiting| waiting.clock.last_progress)
     }
 
     fn table(&self) -> MutexGuard<'_, RequestTable> {
-        // The table is whole after each statement, so a panic elsewhere leaves nothing half done.
+        // The table is consistent after each statement, so a panic elsewhere cannot corrupt it.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -285,9 +285,9 @@ impl fmt::Debug for PendingRequests {
     }
 }
 
-/// News have no end of their own; a year is none that anyone meets.
+/// The time limit of subscriptions: practically none.
 const NEWS_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
-/// How many late answers are told from answers to nothing.
+/// The maximum number of remembered requests that were given up.
 const FORGOTTEN: usize = 64;
 
 #[cfg(test)]
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(end(), None, "it owes no news");
         let _answers = [enter(2, 20), enter(3, 30), enter(4, 40)];
         assert_eq!(end(), Some(20));
-        // That nobody waits for it does not end the work; that it was never taken does.
+        // Giving it up does not end the server's work; if it never arrived, there is none.
         pending.forget(2, true);
         assert_eq!(end(), Some(20));
         pending.forget(3, false);
@@ -370,7 +370,7 @@ mod tests {
         let _answers = [enter(1), enter(2), enter(3), enter(4)];
         let _news = pending.enter(5, time(RequestTimeouts::unlimited()), None).unwrap();
         assert_eq!(spin_wait.open(), 4);
-        // Whoever waits has not even looked.
+        // The caller has not yet received the answer.
         pending.resolve(1, Err(RequestError::sent(Failure::Closed)));
         assert_eq!(spin_wait.open(), 3);
         pending.forget(2, true);

@@ -1,4 +1,4 @@
-//! Which message of an exchange is its response, and what an HTTP error says about a request.
+//! Finds the response of an exchange, and reads what an HTTP error says about a request.
 
 use reqwest::Response;
 
@@ -8,10 +8,10 @@ use crate::transport::RequestId;
 use crate::transport::web::body::{self, BodyKind};
 use crate::transport::web::{self, WebClient};
 
-/// What a text of an exchange is to its request.
+/// What a message of an exchange means for its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MessageKind {
-    /// Not a message: a keep-alive, or a line of some log.
+    /// Not a message: a keep-alive, or a log line.
     Noise,
     /// Another message.
     Message,
@@ -19,7 +19,7 @@ pub(super) enum MessageKind {
     Response,
 }
 
-/// Tells what a message is to the request with this id. An error without an id answers its exchange.
+/// Returns what a message means for the request with this id. An error without an id answers its exchange.
 pub(super) fn classify(message: &Message, id: RequestId) -> MessageKind {
     match message {
         Message::Response(response) => match response.id() {
@@ -29,7 +29,7 @@ pub(super) fn classify(message: &Message, id: RequestId) -> MessageKind {
         },
         Message::Request(_) | Message::Notification(_) => MessageKind::Message,
         Message::Batch(batch) => batch.parts.iter().map(|part| classify(part, id)).max().unwrap_or(MessageKind::Noise),
-        // It is meant as the response, so nothing better will come.
+        // It was meant as the response, so no other will come.
         Message::Unreadable(unreadable) if unreadable.probable_id() == Some(id) => MessageKind::Response,
         Message::Unreadable(_) => MessageKind::Noise,
     }
@@ -39,23 +39,23 @@ pub(super) fn classify(message: &Message, id: RequestId) -> MessageKind {
 pub(in crate::transport) struct ErrorResponse {
     /// The response as an HTTP error.
     pub(in crate::transport) error: HttpError,
-    /// Its body, if that is a JSON-RPC error.
+    /// The body, if it is a JSON-RPC error.
     message: Option<crate::rpc::Response>,
 }
 
 impl ErrorResponse {
-    /// Returns the JSON-RPC error of this very request, which is its response, or the HTTP error, which concerns the session.
+    /// Returns the JSON-RPC error that answers this request, or the HTTP error, which concerns the whole session.
     pub(in crate::transport) fn answer_to(self, id: RequestId) -> Result<Message, HttpError> {
         let answered = self.message.as_ref().map_or(ResponseId::Missing, crate::rpc::Response::id);
         let for_session = match (self.error.status, answered) {
             (401 | 403 | 429, _) => true,
-            // An error for this very request is the server's answer to it, also if the server calls it its own fault.
+            // An error with this id is the server's answer, even with a 5xx status.
             (_, ResponseId::Number(answered)) if answered == id => false,
             (500.., _) => true,
-            // Python's servers invent an id when they refuse what they have not read.
+            // Python servers invent an id when they reject a request without reading it.
             (_, ResponseId::Number(_) | ResponseId::Foreign) => true,
             (400 | 404, ResponseId::Missing) => self.error.session,
-            // No POST is taken at this address, whatever it says.
+            // This URL does not accept POST at all.
             (status, ResponseId::Missing) => status == 405,
         };
         self.message.filter(|_| !for_session).map(Message::Response).ok_or(self.error)
@@ -70,7 +70,7 @@ pub(in crate::transport) async fn read_error(mut response: Response, session: bo
     };
     let text = body::beginning(&mut response, max).await;
     match Message::read(text.clone()) {
-        // Other JSON may have an `error` too, such as a framework's page for an unknown path.
+        // Other JSON may also have an `error`, such as a framework's page for an unknown path.
         Message::Response(message) if message.has_version() && message.error().is_some() => {
             let words = message.error().map(|error| error.message.clone()).unwrap_or_default();
             ErrorResponse { error: web.http_error(&response, session, words), message: Some(message) }
@@ -79,7 +79,7 @@ pub(in crate::transport) async fn read_error(mut response: Response, session: bo
     }
 }
 
-/// The largest error that is read.
+/// The maximum size of an error body that is read.
 const MAX_ERROR_BYTES: usize = 1 << 20;
 
 #[cfg(test)]

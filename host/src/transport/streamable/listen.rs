@@ -1,4 +1,4 @@
-//! The stream of what a server sends unasked (the initialize era).
+//! Listens to the server's own stream, which carries messages outside of any request (the initialize era).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::{ExtraHeaders, HttpShared};
 use crate::transport::events::SseParser;
 use crate::transport::web::body::{self, BodyKind};
 
-/// Keeps the stream open until it is aborted, or the server says that it has none.
+/// Keeps the stream open until the task is aborted or the server has no such stream.
 pub(super) async fn run(link: Arc<HttpShared>, extra: ExtraHeaders) {
     let mut place = StreamPosition::default();
     let mut failures = 0;
@@ -38,14 +38,14 @@ pub(super) async fn run(link: Arc<HttpShared>, extra: ExtraHeaders) {
     }
 }
 
-/// Where the stream is to go on.
+/// The position to resume the stream from.
 #[derive(Default)]
 struct StreamPosition {
     last_id: Option<String>,
     retry: Option<Duration>,
 }
 
-/// Reads one connection to its end; says whether any event came that is not the last one once more.
+/// Reads one connection to its end; reports whether any new event came, not just a repetition of the last one.
 async fn read(link: &HttpShared, mut response: Response, place: &mut StreamPosition) -> bool {
     let mut parser = SseParser::new(link.web.max_message_bytes());
     let mut came = false;
@@ -58,7 +58,7 @@ async fn read(link: &HttpShared, mut response: Response, place: &mut StreamPosit
         });
         if pushed.is_err() {
             warn!("the server sent {}", body::too_large("an event", link.web.max_message_bytes()));
-            // To go on after the last good one would bring the same again.
+            // Resuming after the last good event would bring the same one again.
             place.last_id = None;
             return false;
         }
@@ -71,7 +71,7 @@ async fn read(link: &HttpShared, mut response: Response, place: &mut StreamPosit
     came
 }
 
-/// A success that is no stream is an answer of something that does not know the method.
+/// Reports whether a status means that the server has no stream; a success without a stream does not know the method.
 fn is_unsupported(status: StatusCode) -> bool {
     let comes_and_goes = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
     status.is_success() || status.is_client_error() && !comes_and_goes || status == StatusCode::NOT_IMPLEMENTED
@@ -85,5 +85,5 @@ const WAITS: [Duration; 5] = [
     Duration::from_secs(30),
 ];
 
-/// A stream that stood this long was a good one, though nothing came.
+/// A stream that stayed open this long counts as good, even if nothing came.
 const LIVED: Duration = Duration::from_secs(10);

@@ -188,7 +188,7 @@ async fn streams_that_end_at_once_become_no_flood_of_requests() {
     let begun = Instant::now();
     answered.ping().await.unwrap();
     assert!(begun.elapsed() >= 2 * exchange::SHORTEST, "{:?}", begun.elapsed());
-    // Of the server's own stream nothing new comes twice.
+    // On the server's own stream, an event with a known id is not new.
     let mut unasked = bench((0..9).map(|_| events("id: 1\nretry: 0\ndata:\n\n")).collect()).await;
     unasked.transport.established(ServerStream::Open(Vec::new()));
     let begun = Instant::now();

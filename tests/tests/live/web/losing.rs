@@ -226,8 +226,8 @@ async fn an_answer_that_is_none_breaks_the_protocol() {
         (|_| Answer::of("200 OK", "text/html", "<h1>welcome</h1>"), "content type text/html: <h1>welcome</h1>"),
         (|_| Answer::json(""), "HTTP status 200 and an empty body"),
         (|_| Answer::status("202 Accepted"), "HTTP status 202 and an empty body"),
-        (|_| Answer::json("{\"half\":"), "no message"),
-        (|seen| reply(&Seen { body: json!({"id": 999}), ..seen.clone() }, &json!({})), "holds no answer"),
+        (|_| Answer::json("{\"half\":"), "not a message"),
+        (|seen| reply(&Seen { body: json!({"id": 999}), ..seen.clone() }, &json!({})), "contains no answer"),
     ];
     for (strange, expected) in rows {
         let server = Server::start(move |seen| match seen.method() {

@@ -75,7 +75,7 @@ async fn events_that_are_no_messages_are_passed_over_where_the_answer_follows() 
             Ok(result) => assert!(answers && text(&result) == "x", "{result}"),
             Err(failed) => {
                 let said = failed.to_string();
-                assert!(!answers && said.ends_with("had what is no message: [DONE]"), "{said}");
+                assert!(!answers && said.ends_with("had an event that is not a message: [DONE]"), "{said}");
             }
         }
     }
