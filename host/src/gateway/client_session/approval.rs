@@ -1,8 +1,8 @@
 //! Asks the person at the client to approve a call, in the way of the client's era.
 //!
 //! A client with a session is asked on the stream of the call. A client of 2026-07-28 gets a result that asks for
-//! input, and sends the call again with the answer; the state in between is sealed and held by the client, so nothing
-//! is stored.
+//! input, and sends the call again with the answer; the client holds the sealed state in between, so the gateway
+//! does not store the call.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
