@@ -11,7 +11,7 @@ use super::tokens::Tokens;
 pub struct HttpOptions {
     /// The address to listen on; port 0 takes a free port.
     pub address: SocketAddr,
-    /// More host names that requests may use, such as `example.com` (any port), `example.com:8443` or `*` (any), and more
+    /// More hosts that requests may name, such as `example.com` (any port), `example.com:8443` or `*` (any), and more
     /// origins whose pages may send requests, such as `https://app.example.com`.
     pub hosts: Vec<String>,
     /// The tokens of clients; without any, every program on this machine may connect, and no other.
