@@ -210,8 +210,8 @@ impl TableState {
         Ok(())
     }
 
-    /// Picks the oldest connection of a `kind` from the owner with the most `counted` connections, if that owner has more
-    /// than `own` would have with one more.
+    /// Picks the oldest connection of a `kind` from the owner with the most `counted` connections, if that owner has
+    /// more than `own` would have with one more.
     fn pick_from_largest(
         &self,
         own: Option<&ConnectionOwner>,

@@ -51,11 +51,11 @@ impl PendingResponse {
         self.slot.take()
     }
 
-    /// Waits until the form of the response is known. After `quiet`, the response becomes a stream, so that no proxy takes
-    /// the connection for dead; the client handler limits the total time.
+    /// Waits until the form of the response is known. After `quiet`, the response becomes a stream, so that no proxy
+    /// takes the connection for dead; the client handler limits the total time.
     ///
-    /// If `stream` is set, the response is a stream: at once within a session, otherwise once it is ready and its status
-    /// is 200.
+    /// If `stream` is set, the response is a stream: at once within a session, otherwise once it is ready and its
+    /// status is 200.
     pub(super) async fn begin(&mut self, quiet: Duration, stream: bool) -> ResponseStart {
         let at_once = stream && self.session.is_some();
         let streamed =

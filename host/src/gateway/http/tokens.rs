@@ -86,8 +86,8 @@ pub(super) enum AuthResult {
 }
 
 impl Authenticator {
-    /// Requires one of `tokens`. If there are none, a token of `dashboard` identifies its owner, and all other clients are
-    /// `everybody`.
+    /// Requires one of `tokens`. If there are none, a token of `dashboard` identifies its owner, and all other clients
+    /// are `everybody`.
     pub(super) fn new(tokens: Tokens, dashboard: Tokens, everybody: Principal) -> Self {
         Authenticator { tokens, dashboard, anonymous: Arc::new(everybody) }
     }
