@@ -38,8 +38,8 @@ impl AllowedHosts {
         Err(HttpRefusal::new(StatusCode::FORBIDDEN, message))
     }
 
-    /// Returns the origin of the page that sent the request if it is allowed, or `None` if no page did. The host must have
-    /// been checked before.
+    /// Returns the origin of the page that sent the request if it is allowed, or `None` if no page did. The host must
+    /// have been checked before.
     pub(super) fn check_origin<'a>(
         &self,
         head: &'a Parts,
@@ -57,8 +57,8 @@ impl AllowedHosts {
         if origin.to_str().is_ok_and(known) { Ok(Some(origin)) } else { Err(foreign_page()) }
     }
 
-    /// Reports whether the list already allows everything that this entry allows. Only the same origin covers an origin,
-    /// since a host says little about the pages that may send requests.
+    /// Reports whether the list already allows everything that this entry allows. Only the same origin covers an
+    /// origin, since a host says little about the pages that may send requests.
     pub(super) fn cover(&self, entry: &str) -> bool {
         let Ok(entry) = parse(entry) else { return false };
         self.0.iter().any(|known| match (known, &entry) {
@@ -75,8 +75,8 @@ impl AllowedHosts {
         self.0.iter().any(|entry| matches!(entry, Entry::Origin(known) if known.eq_ignore_ascii_case(origin)))
     }
 
-    /// Reports whether a page is the gateway's own: loaded with the scheme, host and port at which this request arrives.
-    /// For a listed host, a proxy may sit in front, so TLS and the port may differ.
+    /// Reports whether a page is the gateway's own: loaded with the scheme, host and port at which this request
+    /// arrives. For a listed host, a proxy may sit in front, so TLS and the port may differ.
     fn is_own(&self, origin: &str, host: &str, at: &ConnectionInfo) -> bool {
         let Some((scheme, authority)) = origin.split_once("://") else { return false };
         let usual = match scheme.to_ascii_lowercase().as_str() {

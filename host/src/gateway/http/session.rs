@@ -109,7 +109,7 @@ impl HttpSession {
         EventChannel::resumable(number, self.kept_events, self.load.clone(), usage)
     }
 
-    /// Keeps a stream for a client that reconnects; if too many are kept, the oldest finished one goes.
+    /// Keeps a stream for a client that reconnects; if too many are kept, the oldest goes, finished ones first.
     pub(super) fn keep(&self, channel: Arc<EventChannel>) {
         let mut state = self.state();
         if state.has_ended() {

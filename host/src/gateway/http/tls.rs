@@ -30,7 +30,7 @@ impl Certificate {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = state;
     }
 
-    /// Returns the acceptor for the next handshake; a changed certificate that cannot be read is logged once and not used.
+    /// Returns the acceptor for the next handshake; a changed certificate that cannot be read is logged once, not used.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = Stamp::of(&state.files);
