@@ -214,7 +214,9 @@ pub enum HttpServerError {
         entry: String,
     },
     /// A token cannot be sent in a header.
-    #[error("the token of {name:?} is empty or has characters that a header cannot carry: use visible ASCII without spaces")]
+    #[error(
+        "the token of {name:?} is empty or has characters that a header cannot carry: use visible ASCII without spaces"
+    )]
     Token {
         /// The name of the token's principal.
         name: String,

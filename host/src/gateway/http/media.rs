@@ -9,7 +9,8 @@ use super::refusal::HttpRefusal;
 pub(super) fn check_post(headers: &HeaderMap) -> Result<(), HttpRefusal> {
     let both = || accepts(headers, "application/json") && accepts(headers, EVENT_STREAM);
     if !usual(headers.get(ACCEPT)) && !both() {
-        let message = "the client must accept both JSON and a stream: send `Accept: application/json, text/event-stream`";
+        let message =
+            "the client must accept both JSON and a stream: send `Accept: application/json, text/event-stream`";
         return Err(HttpRefusal::new(StatusCode::NOT_ACCEPTABLE, message));
     }
     if !headers.get(CONTENT_TYPE).is_some_and(is_json) {

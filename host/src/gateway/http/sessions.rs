@@ -47,7 +47,8 @@ impl HttpSessions {
     ) -> Result<PendingSession, HttpRefusal> {
         let slot = self.session_slot(principal)?;
         let mut opening = PendingSession { sessions: self.clone(), session: None };
-        let id = SessionId::draw().ok_or_else(|| HttpRefusal::busy("no random numbers are available for a session id"))?;
+        let id =
+            SessionId::draw().ok_or_else(|| HttpRefusal::busy("no random numbers are available for a session id"))?;
         let rules = self.rules.get();
         let limits = &rules.limits;
         let unasked = EventChannel::resumable(0, limits.kept_events, self.load.clone(), self.load.usage(principal));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::gateway::client::Principal;
 
-/// What one principal uses now.
+/// The resources that one principal uses now.
 #[derive(Debug, Default)]
 pub(in crate::gateway) struct PrincipalUsage {
     pub(super) requests: AtomicUsize,
@@ -17,7 +17,7 @@ pub(in crate::gateway) struct PrincipalUsage {
     pub(super) read_bytes: AtomicUsize,
 }
 
-/// What each principal uses now.
+/// The resources that each principal uses now.
 #[derive(Debug, Default)]
 pub(super) struct UsageByPrincipal {
     /// There are several principals; a single one may use everything.
