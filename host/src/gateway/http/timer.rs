@@ -102,10 +102,11 @@ impl ConnectionTimer {
             false => limit.min(self.limits.unidentified),
         };
         let (limit, verdict) = match self.phase.load(Relaxed) {
-            IDLE if stalled == u64::MAX => {
-                (of_known(self.limits.idle), TimerVerdict::Close("it was idle for too long"))
-            }
-            HEAD => (of_known(self.limits.head), TimerVerdict::Close("the head of a request takes too long")),
+            IDLE if stalled == u64::MAX => (of_known(self.limits.idle), TimerVerdict::Close("idle for too long")),
+            HEAD => (
+                of_known(self.limits.head),
+                TimerVerdict::Close("the client takes too long to send the head of a request"),
+            ),
             BODY if !self.is_body_late() => (self.limits.body, TimerVerdict::BodyLate(now + next)),
             _ => return TimerVerdict::InTime(now + next),
         };

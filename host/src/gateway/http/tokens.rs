@@ -153,7 +153,9 @@ impl AuthResult {
             AuthResult::Missing => {
                 Err(HttpRefusal::unauthorized("a token is needed: send `Authorization: Bearer TOKEN`"))
             }
-            AuthResult::Unknown => Err(HttpRefusal::unauthorized("unknown token: check the one in your settings")),
+            AuthResult::Unknown => {
+                Err(HttpRefusal::unauthorized("this token is unknown: check the one in your settings"))
+            }
             AuthResult::Malformed => {
                 let message = "more than one token: send one header `Authorization: Bearer TOKEN`";
                 Err(HttpRefusal::new(StatusCode::BAD_REQUEST, message))
