@@ -103,10 +103,9 @@ impl ConnectionTimer {
         };
         let (limit, verdict) = match self.phase.load(Relaxed) {
             IDLE if stalled == u64::MAX => (of_known(self.limits.idle), TimerVerdict::Close("idle for too long")),
-            HEAD => (
-                of_known(self.limits.head),
-                TimerVerdict::Close("the client takes too long to send the head of a request"),
-            ),
+            HEAD => {
+                (of_known(self.limits.head), TimerVerdict::Close("the client takes too long to send a request head"))
+            }
             BODY if !self.is_body_late() => (self.limits.body, TimerVerdict::BodyLate(now + next)),
             _ => return TimerVerdict::InTime(now + next),
         };
