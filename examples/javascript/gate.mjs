@@ -46,10 +46,10 @@ export class Gate {
       return directive.val;
     } catch (error) {
       if (!(error instanceof Broken)) throw error;
-      // The same step broke two instances: a bug in the component, which ends only this call.
+      // The same step crashed two instances: a bug in the component, which ends only this call.
       const unknown = requests > 0 && !['answered', 'condensed'].includes(event.tag);
       const [code, so] = unknown ? ['outcome-unknown', 'the tool may have run'] : ['internal', 'there is no result'];
-      return { code, text: `the component broke off: ${so}`, isError: true, attempts: requests };
+      return { code, text: `the component crashed: ${so}`, isError: true, attempts: requests };
     } finally {
       this.#forget(id);
     }

@@ -35,10 +35,10 @@ class Gate:
                 directive = self.tell("execution.next", call, event)
             return directive.payload
         except WasmtimeError:
-            # The same step broke two instances: a bug in the component, which ends only this call.
+            # The same step crashed two instances: a bug in the component, which ends only this call.
             unknown = requests > 0 and event.tag not in ("answered", "condensed")
             code, so = ("outcome-unknown", "the tool may have run") if unknown else ("internal", "there is no result")
-            return Record(code=code, text=f"the component broke off: {so}", is_error=True, attempts=requests)
+            return Record(code=code, text=f"the component crashed: {so}", is_error=True, attempts=requests)
         finally:
             self.forget(call)
 

@@ -1,8 +1,8 @@
-//! The HTTP door of the gateway: MCP over Streamable HTTP at `/mcp`, for clients of both eras, and pages beside it.
+//! The HTTP server of the gateway: MCP over Streamable HTTP at `/mcp`, for clients of both eras, and other pages.
 //!
-//! A request passes the desk (host, origin, token, rate), and is then a post, a stream or a page. The client
-//! behind the door is polled where the request is read, without a task of its own; only a call whose connection is
-//! cut goes on in its session.
+//! After the checks in `routing` (host, origin, token, rate), a request is handled as a POST, a stream or a page. The
+//! connection's own task polls the client handler, without spawning another one; only a call that loses its connection
+//! continues in a task of its session.
 
 mod body;
 mod channel;
@@ -68,7 +68,7 @@ use tls::Certificate;
 use tokens::Authenticator;
 pub use tokens::Tokens;
 
-/// A door that listens, and lets nobody in before it is served.
+/// An HTTP server that is bound to its address and accepts connections once `serve` is called.
 pub struct HttpServer {
     listener: Listener,
     address: SocketAddr,
@@ -80,7 +80,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Listens. An address that others can reach needs tokens.
+    /// Binds the address; one that other machines can reach needs tokens.
     pub async fn bind(options: HttpOptions) -> Result<Self, HttpServerError> {
         let address = options.address;
         if options.tokens.is_empty() && !address.ip().to_canonical().is_loopback() {
@@ -95,7 +95,7 @@ impl HttpServer {
         Ok(Self::new(Listener::Tcp(listener), address, hosts, certificate, authenticator, options))
     }
 
-    /// A door at a socket of this machine. Whoever may open the socket is the local admin, so it must be the user's own.
+    /// Creates a server for a Unix socket; anyone who can open the socket is the local admin, so keep it private.
     #[cfg(unix)]
     pub fn at_socket(listener: UnixListener, limits: GatewayLimits) -> Self {
         let address = connection::HERE;
@@ -126,23 +126,22 @@ impl HttpServer {
         HttpServer { listener, address, rules, sessions, certificate, load: limiter, control }
     }
 
-    /// Where it listens, with the port that it got.
+    /// Returns the bound address, with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Changes it while it is served.
+    /// Returns a handle that changes the server while it runs.
     pub fn control(&self) -> HttpControl {
         self.control.clone()
     }
 
-    /// What it carries and turns away, for whoever shows it.
+    /// Returns the load limiter, whose counters show what the server handles and refuses.
     pub fn load(&self) -> Arc<LoadLimiter> {
         self.load.clone()
     }
 
-    /// Lets clients in until `stop`; then lets requests in flight finish for a while, cancels the rest, and closes every
-    /// session.
+    /// Serves clients until `stop`, then lets requests finish for a while, cancels the rest and closes every session.
     pub async fn serve(
         self,
         factory: Arc<dyn ClientFactory>,
@@ -160,7 +159,7 @@ impl HttpServer {
             stopping: stopped,
             spin_wait: Arc::new(SpinWait::for_requests()),
         });
-        // Ends with what is served.
+        // Dropped, and so stopped, when this function ends.
         let mut watch = JoinSet::new();
         let keeper = state.clone();
         watch.spawn(async move { keeper.spin_wait.run().await });
@@ -170,8 +169,8 @@ impl HttpServer {
         stopping.send_replace(true);
         state.client_factory.stateless_clients().iter().for_each(|client| client.end_subscriptions());
         if !wait_all(&mut connections, state.rules().limits.grace).await {
-            info!(connections = connections.len(), "the rest is cancelled: the time to finish is over");
-            // Each gets its answer before its connection is closed.
+            info!(connections = connections.len(), "the grace period is over: cancelling the remaining requests");
+            // Each request gets its response before its connection closes.
             sessions.cancel_all();
             state.client_factory.stateless_clients().iter().for_each(|client| client.cancel());
             wait_all(&mut connections, FAREWELL).await;
@@ -181,10 +180,10 @@ impl HttpServer {
     }
 }
 
-/// Why a door cannot be opened.
+/// The reason why a server cannot start or change.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpServerError {
-    /// The address cannot be had.
+    /// The address cannot be bound.
     #[error("cannot listen on {address}")]
     Address {
         /// The address.
@@ -192,7 +191,7 @@ pub enum HttpServerError {
         /// Why not.
         source: io::Error,
     },
-    /// Everybody could come in.
+    /// Other machines could connect without a token.
     #[error("others can reach {address}, so clients need tokens: add gateway.tokens, or listen on 127.0.0.1 or [::1]")]
     Unprotected {
         /// The address.
@@ -206,29 +205,31 @@ pub enum HttpServerError {
         /// Why not.
         source: io::Error,
     },
-    /// An entry of the allowed hosts is none.
+    /// An entry of the allowed hosts is not a valid host or origin.
     #[error(
-        "the allowed host {entry:?} is no name: write `example.com`, `example.com:8443`, `https://example.com` or `*`"
+        "the allowed host {entry:?} is not valid: write `example.com`, `example.com:8443`, `https://example.com` or `*`"
     )]
     Host {
         /// The entry.
         entry: String,
     },
     /// A token cannot be sent in a header.
-    #[error("the token of {name:?} is empty or has letters that no header carries: use visible ASCII without spaces")]
+    #[error(
+        "the token of {name:?} is empty or has characters that a header cannot carry: use visible ASCII without spaces"
+    )]
     Token {
-        /// Whose token it is.
+        /// The name of the token's principal.
         name: String,
     },
-    /// The door is open, and would be opened wider.
-    #[error("it {how}; a gateway that runs is never opened wider: restart it if that is meant")]
+    /// The change would open a running server wider.
+    #[error("it {how}; a running gateway is never opened wider: restart it if you want this")]
     Wider {
-        /// What would be wider, as what follows "it".
+        /// What would be wider, as the predicate of a sentence whose subject is "it".
         how: String,
     },
 }
 
-/// Where connections come from.
+/// The socket that accepts connections.
 enum Listener {
     Tcp(TcpListener),
     #[cfg(unix)]
@@ -270,8 +271,8 @@ async fn accept(
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    warn!(%error, "a connection could not be accepted");
-                    // Too many open files pass only with time.
+                    warn!(%error, "cannot accept a connection");
+                    // If too many files are open, only time helps.
                     sleep(BREATH).await;
                     continue;
                 }
@@ -286,7 +287,7 @@ async fn accept(
     }
 }
 
-/// Waits for all connections, for at most so long; says whether all have ended.
+/// Waits up to `limit` for all connections, and returns whether all have ended.
 async fn wait_all(connections: &mut JoinSet<()>, limit: Duration) -> bool {
     let all = async {
         while let Some(ended) = connections.join_next().await {
@@ -300,11 +301,11 @@ fn log_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
     {
-        error!("a connection ended in a panic: this is a mistake of ours");
+        error!("a connection ended in a panic: this is a bug in toolgate");
     }
 }
 
-/// How long requests may take to be cancelled, and clients to read the answers.
+/// The time in which requests are cancelled and clients read the responses.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// How long to wait after a connection that could not be accepted.
+/// The pause after a connection that could not be accepted.
 const BREATH: Duration = Duration::from_millis(50);

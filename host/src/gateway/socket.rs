@@ -1,6 +1,6 @@
-//! The sockets by which commands of the same user find gateways that run: one for each process, in the runtime folder.
+//! The Unix sockets by which commands find running gateways of the same user: one per process, in the runtime folder.
 //!
-//! Whoever may open the socket may ask and do everything, so the folder and the socket are the user's alone.
+//! Anyone who can open the socket can do everything, so the folder and the socket are private to the user.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -20,12 +20,12 @@ use super::pages::GatewayPages;
 use crate::config::variables::Variables;
 use crate::private_files;
 
-/// Where the sockets of this user's gateways are.
+/// Returns the folder of the sockets of this user's gateways.
 pub fn folder(variables: &Variables) -> PathBuf {
     let user = rustix::process::geteuid().as_raw();
-    // A relative XDG folder is to be ignored, says the specification of these folders.
+    // The XDG Base Directory Specification says to ignore relative paths.
     let given = variables.non_empty("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    // Who was started without a login has the same folder all the same.
+    // Programs started without a login lack the variable, but the folder is the same.
     let usual = || Some(PathBuf::from(format!("/run/user/{user}"))).filter(|folder| folder.is_dir());
     match given.or_else(usual) {
         Some(runtime) => runtime.join("toolgate"),
@@ -33,25 +33,25 @@ pub fn folder(variables: &Variables) -> PathBuf {
     }
 }
 
-/// The socket of the gateway with this process id.
+/// Returns the path of the socket of the gateway with this process id.
 pub fn path(folder: &Path, pid: u32) -> PathBuf {
     folder.join(format!("{pid}.{ENDING}"))
 }
 
-/// A gateway that runs.
+/// A running gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningGateway {
-    /// Its process id.
+    /// The process id.
     pub pid: u32,
-    /// Its socket.
+    /// The path of the socket.
     pub path: PathBuf,
 }
 
-/// The gateways that run, by their process ids. Sockets that dead ones left are removed.
+/// Returns the running gateways, sorted by process id, and removes sockets that dead ones left.
 pub async fn find_running(folder: &Path) -> io::Result<Vec<RunningGateway>> {
     let entries = match fs::symlink_metadata(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        // In a folder that others can write to, anybody could pass for a gateway.
+        // In a folder that others can write to, anyone could pose as a gateway.
         metadata => {
             private_files::check_owner(&metadata?)?;
             private_files::check_folder(folder)?;
@@ -63,14 +63,14 @@ pub async fn find_running(folder: &Path) -> io::Result<Vec<RunningGateway>> {
         let number = path.file_stem().and_then(|name| name.to_str()?.parse().ok());
         let Some(pid) = number.filter(|_| path.extension().is_some_and(|ending| ending == ENDING)) else { continue };
         match tokio::time::timeout(KNOCK, UnixStream::connect(&path)).await {
-            // Nobody will ever listen there again: a socket has its name only once somebody listens.
+            // The gateway is dead: a socket gets its final name only after it listens.
             Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                debug!(path = %path.display(), "a gateway died and left its socket, which is removed");
+                debug!(path = %path.display(), "removing the socket of a gateway that died");
                 let _ = fs::remove_file(&path);
             }
-            // It has just ended.
+            // The gateway has just ended.
             Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {}
-            // One that has no time to answer is there.
+            // A gateway that is too busy to accept is still running.
             Ok(_) | Err(_) => found.push(RunningGateway { pid, path }),
         }
     }
@@ -78,18 +78,18 @@ pub async fn find_running(folder: &Path) -> io::Result<Vec<RunningGateway>> {
     Ok(found)
 }
 
-/// A gateway that can be found. Dropping it takes its socket away.
+/// The socket of this gateway; dropping it removes the file.
 pub struct GatewaySocket {
     name: SocketFile,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
 }
 
-/// Lets commands of this user find the gateway, and ask it. That this cannot be is a warning: its clients lose nothing.
+/// Opens and serves the socket of a gateway; failure is only a warning, because clients of the gateway are unaffected.
 pub async fn announce(gateway: &Arc<Gateway>, folder: &Path) -> Option<GatewaySocket> {
     let opened = match prepare(folder) {
         Ok(()) => {
-            // Also removes what is left of others.
+            // Removes the sockets of dead gateways.
             let _ = find_running(folder).await;
             open(folder)
         }
@@ -99,7 +99,7 @@ pub async fn announce(gateway: &Arc<Gateway>, folder: &Path) -> Option<GatewaySo
         Ok(opened) => opened,
         Err(error) => {
             let folder = folder.display();
-            warn!("`toolgate status` will not find this gateway: no socket can be made in {folder}: {error}");
+            warn!("`toolgate status` will not find this gateway: cannot create a socket in {folder}: {error}");
             return None;
         }
     };
@@ -108,29 +108,29 @@ pub async fn announce(gateway: &Arc<Gateway>, folder: &Path) -> Option<GatewaySo
     let (stop, stopped) = oneshot::channel();
     let pages = Arc::new(GatewayPages(Arc::clone(gateway)));
     let serve = server.serve(Arc::clone(gateway) as _, pages, async {
-        // Whoever drops the other end wants it to end, too.
+        // A dropped sender also means stop.
         let _ = stopped.await;
     });
     Some(GatewaySocket { name, stop, served: tokio::spawn(serve) })
 }
 
 impl GatewaySocket {
-    /// Where it is found.
+    /// Returns the path of the socket.
     pub fn path(&self) -> &Path {
         &self.name.0
     }
 
-    /// Lets nobody in any more, and gives those who are inside a moment to finish.
+    /// Stops accepting connections, and gives open requests a moment to finish.
     pub async fn end(self) {
         drop(self.name);
         let _ = self.stop.send(());
         if self.served.await.is_err() {
-            warn!("the socket of the gateway ended in a panic: this is a mistake of ours");
+            warn!("the socket of the gateway ended in a panic: this is a bug in toolgate");
         }
     }
 }
 
-/// The name of a socket; it goes with its owner.
+/// The file of a socket, which is removed on drop.
 struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
@@ -139,7 +139,7 @@ impl Drop for SocketFile {
     }
 }
 
-/// Makes the folder, and sees to it that it is ours alone.
+/// Creates the folder if needed, and makes it private to the user.
 fn prepare(folder: &Path) -> io::Result<()> {
     private_files::ensure_real_folder(folder)?;
     if fs::symlink_metadata(folder)?.mode() & 0o077 != 0 {
@@ -150,8 +150,8 @@ fn prepare(folder: &Path) -> io::Result<()> {
 
 fn open(folder: &Path) -> io::Result<(SocketFile, UnixListener)> {
     let path = path(folder, std::process::id());
-    // Under its own name it is seen only when somebody listens: what refuses connections is taken for dead.
-    // The longer name comes first: one that is too long for the system is found out before anybody is told of it.
+    // Bind under a temporary name and rename, because a socket that refuses connections counts as dead.
+    // The temporary name is longer, so a path that is too long for the system fails here.
     let new = SocketFile(path.with_extension("fresh"));
     let _ = fs::remove_file(&new.0);
     let listener = UnixListener::bind(&new.0)?;
@@ -161,9 +161,9 @@ fn open(folder: &Path) -> io::Result<(SocketFile, UnixListener)> {
 }
 
 const ENDING: &str = "sock";
-/// How long a gateway may take to take a connection.
+/// How long a gateway may take to accept a connection.
 const KNOCK: Duration = Duration::from_secs(1);
-/// How long requests may go on when the gateway ends.
+/// How long requests may continue when the gateway ends.
 const GRACE: Duration = Duration::from_secs(2);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The door of standard input and output: one client, a message a line, within the limits that other doors have.
+//! MCP over standard input and output: one client, one message per line, under the same limits as HTTP.
 
 mod input;
 mod output;
@@ -26,14 +26,14 @@ use crate::spin_wait::SpinWait;
 use input::{ClientLines, LineRead};
 use output::ClientOutput;
 
-/// A door for one client.
+/// A server for one client on standard input and output.
 pub struct StdioServer {
     control: StdioControl,
     load: Arc<LoadLimiter>,
     grace: Duration,
 }
 
-/// Changes a door while it is served.
+/// A handle that changes a stdio server while it runs.
 #[derive(Clone)]
 pub struct StdioControl {
     load: Arc<LoadLimiter>,
@@ -42,7 +42,7 @@ pub struct StdioControl {
 }
 
 impl StdioControl {
-    /// Takes other limits; how long requests may take at the end stays the same.
+    /// Sets new limits, except the grace period.
     pub fn set(&self, limits: &GatewayLimits) {
         self.max_message_bytes.store(limits.max_body_bytes, Ordering::Relaxed);
         self.load.set(&single_client_limits(limits), false);
@@ -50,7 +50,7 @@ impl StdioControl {
 }
 
 impl StdioServer {
-    /// A door with these limits.
+    /// Creates a server with these limits.
     pub fn new(limits: &GatewayLimits) -> Self {
         let limiter = Arc::new(LoadLimiter::new(&single_client_limits(limits)));
         let max_message_bytes = Arc::new(AtomicUsize::new(limits.max_body_bytes));
@@ -61,19 +61,19 @@ impl StdioServer {
         }
     }
 
-    /// Changes it while it is served.
+    /// Returns a handle that changes the server while it runs.
     pub fn control(&self) -> StdioControl {
         self.control.clone()
     }
 
-    /// What it carries and turns away, for whoever shows it.
+    /// Returns the load limiter, whose counters show what the server handles and refuses.
     pub fn load(&self) -> Arc<LoadLimiter> {
         Arc::clone(&self.load)
     }
 
-    /// Serves the client at the other end until its input ends, or until `stop`.
+    /// Serves the client until its input ends, or until `stop`.
     ///
-    /// All that was read by then is answered: requests may take as long as the limits' `grace`, and are cancelled then.
+    /// Every request that was read gets a response: it may take as long as the limits' `grace`, and is then cancelled.
     pub async fn serve(
         self,
         factory: &dyn ClientFactory,
@@ -85,7 +85,7 @@ impl StdioServer {
         let principal = Arc::new(Principal::local());
         let client = factory.open_client(&principal, Arc::clone(&output) as _).map_err(io::Error::other)?;
         let (grace, running, spin_wait) = (self.grace, JoinSet::new(), Arc::new(SpinWait::for_requests()));
-        // Ends with what is served.
+        // Dropped, and so stopped, when this function ends.
         let mut watch = JoinSet::new();
         let keeper = Arc::clone(&spin_wait);
         watch.spawn(async move { keeper.run().await });
@@ -96,7 +96,7 @@ impl StdioServer {
     }
 }
 
-/// A client that is served.
+/// The connection to the client.
 struct StdioConnection {
     server: StdioServer,
     principal: Arc<Principal>,
@@ -108,7 +108,7 @@ struct StdioConnection {
 }
 
 impl StdioConnection {
-    /// Hands over messages as they come.
+    /// Reads messages and passes them on, until the input ends, the client stops reading, or `stop`.
     async fn read(
         &mut self,
         input: impl AsyncRead + Unpin,
@@ -118,7 +118,7 @@ impl StdioConnection {
         loop {
             let read = tokio::select! {
                 read = lines.next() => read?,
-                // The client reads no more, so nothing that it asks could be answered.
+                // The client no longer reads, so no response could reach it.
                 _ = &mut self.writer => return Ok(()),
                 () = &mut stop => return Ok(()),
             };
@@ -160,17 +160,17 @@ impl StdioConnection {
         }
     }
 
-    /// Whether a message of so many bytes need not be looked at to be let in.
+    /// Reports whether a message of `bytes` bytes can be admitted without looking at it.
     fn has_room(&self, bytes: usize) -> bool {
         self.server.load.has_room(bytes) && !self.output.is_behind()
     }
 
-    /// How a message is let in where there is much already.
+    /// Decides how to admit a message when the limits are reached.
     async fn admission(&mut self, message: &Message, stop: &mut Pin<&mut impl Future<Output = ()>>) -> LineAdmission {
-        // What can be answered at once is no longer there then.
+        // Let requests that can be answered at once finish first.
         tokio::task::yield_now().await;
         if !message.wants_answer() {
-            // It makes room, or lets something go on that waits.
+            // A notification or response frees resources, or something waits for it.
             return LineAdmission::Uncounted;
         }
         while self.output.is_behind() {
@@ -189,7 +189,7 @@ impl StdioConnection {
             let (limiter, principal) = (Arc::clone(&self.server.load), Arc::clone(&self.principal));
             Box::new(BatchAdmission { load: limiter, principal }) as _
         });
-        // Now, so that nobody stays awake for it between here and there.
+        // Count the request before its task runs, so that the spin wait does not spin in between.
         let asked = self.spin_wait.start_request();
         self.running.spawn(async move {
             let sink = Arc::clone(&output) as Arc<dyn ClientSink>;
@@ -197,24 +197,24 @@ impl StdioConnection {
             drop(slot);
             if let Some(GatewayResponse { text, deferred, .. }) = answer {
                 output.answer(text);
-                // Where all runs on one thread, as in `toolgate serve`, nobody who has the answer comes before this.
+                // On a single-threaded runtime, as in `toolgate serve`, no reaction to the response runs before this.
                 drop(deferred);
             }
             drop(asked);
         });
     }
 
-    /// Lets what runs come to its end.
+    /// Waits for running requests, cancels those that take longer than `grace`, and closes the client.
     async fn end(mut self, grace: Duration) {
         self.client.end_subscriptions();
         if !self.writer.is_finished() && !wait_all(&mut self.running, grace).await {
-            // Each gets an answer that says so.
+            // Each request gets a response that says so.
             self.client.cancel();
             wait_all(&mut self.running, CLOSE).await;
         }
         self.running.shutdown().await;
         self.client.close().await;
-        // Others may still hold a way to the client; what they say now comes too late.
+        // Others may still hold the output, but whatever they send now is too late.
         self.output.end();
         if !self.writer.is_finished() && timeout(CLOSE, &mut self.writer).await.is_err() {
             self.writer.abort();
@@ -223,22 +223,22 @@ impl StdioConnection {
     }
 }
 
-/// The limits where all is for one client: what it has not read yet may be as large as a message.
+/// Returns the limits for a single client, which may leave at most one message's worth of bytes unread.
 fn single_client_limits(limits: &GatewayLimits) -> GatewayLimits {
     GatewayLimits { max_event_bytes: limits.max_body_bytes, ..limits.clone() }
 }
 
-/// How a message is let in.
+/// How a message is admitted.
 enum LineAdmission {
-    /// As one that is counted.
+    /// The message counts against the limits.
     Counted,
-    /// Beside what is counted.
+    /// The message does not count against the limits.
     Uncounted,
-    /// Not at all: nothing more is read.
+    /// The message is refused, and reading stops.
     Stop(HttpRefusal),
 }
 
-/// Lets the messages of a batch in.
+/// Admits the messages of a batch one by one.
 struct BatchAdmission {
     load: Arc<LoadLimiter>,
     principal: Arc<Principal>,
@@ -247,7 +247,7 @@ struct BatchAdmission {
 impl Admission for BatchAdmission {
     fn admit(&self, asks: bool, id: Option<&str>) -> Result<AdmissionGuard, String> {
         if !asks {
-            // It makes room, or lets something go on that waits.
+            // A notification or response frees resources, or something waits for it.
             return Ok(Box::new(()));
         }
         let slot = self.load.admit(&self.principal);
@@ -255,12 +255,12 @@ impl Admission for BatchAdmission {
     }
 }
 
-/// Waits for all that runs, for at most so long; says whether all of it has ended.
+/// Waits up to `limit` for all running requests, and returns whether all have ended.
 async fn wait_all(running: &mut JoinSet<()>, limit: Duration) -> bool {
     timeout(limit, async { while running.join_next().await.is_some() {} }).await.is_ok()
 }
 
-/// What the requests of a message are answered that is not let in.
+/// Returns the error responses to the requests in a refused message.
 fn refusal_text(message: &Message, refusal: &HttpRefusal) -> String {
     let answer = |part: &Message| part.request_id().map(|id| refusal.answer(Some(id)));
     let answers: Vec<_> = match message {
@@ -273,8 +273,8 @@ fn refusal_text(message: &Message, refusal: &HttpRefusal) -> String {
 }
 
 fn ending() -> HttpRefusal {
-    HttpRefusal::busy("the gateway ends, and has not begun with this request")
+    HttpRefusal::busy("the gateway is stopping and has not started this request")
 }
 
-/// How long requests may take to be cancelled, and the client to read its last answers.
+/// The time in which requests are cancelled and the client reads its last responses.
 const CLOSE: Duration = Duration::from_secs(2);

@@ -7,7 +7,7 @@ use toolgate::logic::Supervisor;
 
 fn ask(logic: &mut Supervisor, question: &serde_json::Value) -> String {
     let answer = eval::answer(logic, &question.to_string());
-    assert_eq!(logic.replacements(), 0, "the component broke off: {}", &answer[..answer.len().min(500)]);
+    assert_eq!(logic.replacements(), 0, "the component crashed: {}", &answer[..answer.len().min(500)]);
     answer
 }
 

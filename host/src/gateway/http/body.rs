@@ -1,4 +1,4 @@
-//! The content of an answer: nothing, one text, or events for as long as there are any.
+//! The body of a response: empty, one text, or a stream of events.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -21,7 +21,7 @@ use super::session::SessionGuard;
 use super::timer::BusyGuard;
 use crate::transport::BoxFuture;
 
-/// The content of an answer.
+/// The body of a response.
 pub(super) enum ResponseBody {
     Empty,
     Full(Bytes),
@@ -29,7 +29,7 @@ pub(super) enum ResponseBody {
 }
 
 impl ResponseBody {
-    /// A text that holds its slot until it is written.
+    /// Creates a body of one text that holds its request slot until it is written.
     pub(super) fn tracked(text: String, slot: Option<RequestSlot>) -> Self {
         let Some(mut slot) = slot else { return ResponseBody::Full(Bytes::from(text)) };
         slot.replace(text.len());
@@ -67,30 +67,30 @@ impl hyper::body::Body for ResponseBody {
     }
 }
 
-/// Events from one place, with a comment where it is silent for long.
+/// A stream of events from one source, with a comment as keep-alive when the source is silent.
 pub(super) struct EventStream {
     source: EventSource,
     /// Written before the first event.
     opening: Option<Bytes>,
-    /// What writes the events; it goes on when this is polled.
+    /// The call that writes the events; polling the stream advances it.
     pending: Option<PendingResponse>,
-    /// Ends the stream.
+    /// Completes when the stream must end.
     stopped: Option<BoxFuture<'static, ()>>,
     silence: Pin<Box<Sleep>>,
     keep_alive: Duration,
-    /// Who uses the session while the stream is open.
+    /// Keeps the session in use while the stream is open.
     _session: Option<SessionGuard>,
-    /// The place of one who listens without a session.
+    /// The slot of a listener without a session.
     _slot: Option<SessionSlot>,
-    /// The connection only tells news.
+    /// Marks the connection as one that only streams events.
     _streaming: Option<StreamingGuard>,
-    /// The connection waits for us, not for the client.
+    /// Marks the connection as busy, so that idle limits do not apply.
     _busy: BusyGuard,
 }
 
-/// Where events come from.
+/// The source of the events.
 pub(super) enum EventSource {
-    /// A stream of MCP.
+    /// An MCP stream.
     Stream(EventReader),
     /// A page.
     Page(mpsc::Receiver<PageEvent>),
@@ -142,13 +142,13 @@ impl EventStream {
         self
     }
 
-    /// The answer that carries them.
+    /// Builds the response that carries the events.
     pub(super) fn into_response(self) -> Response<ResponseBody> {
         let mut response = Response::new(ResponseBody::Events(Box::new(self)));
         let headers: &mut HeaderMap = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-        // Otherwise nginx keeps the events until there are many.
+        // Without this header, nginx buffers the events.
         headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
         response
     }

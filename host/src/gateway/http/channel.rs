@@ -1,5 +1,5 @@
-//! The events of one stream: written by whoever has something to say, read by one connection at a time, and kept for
-//! a while where the client may come back for them.
+//! The events of one stream: any task may write them, one connection at a time reads them, and a resumable stream
+//! keeps them for a while so that the client can reconnect.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -14,27 +14,27 @@ use super::usage::PrincipalUsage;
 use crate::gateway::client::{ClientSink, SinkError};
 use crate::transport::BoxFuture;
 
-/// The events of one stream.
+/// The queue of events of one stream.
 pub(super) struct EventChannel {
-    /// Its number in its session; a stream without one keeps nothing that was read.
+    /// The stream's number in its session; a stream without one keeps no events after they are read.
     number: Option<u64>,
-    /// The most events that it holds.
+    /// The most events that the stream holds.
     most: usize,
     load: Arc<LoadLimiter>,
-    /// What its principal has of what all share.
+    /// The usage of its principal, which the events count against.
     usage: Option<Arc<PrincipalUsage>>,
     state: Mutex<State>,
-    /// Tells those who found no room that something was read.
+    /// Wakes writers that found the stream full when an event is read.
     room: Notify,
 }
 
 impl EventChannel {
-    /// A stream whose events are gone once they are read.
+    /// Creates a stream that forgets events once they are read.
     pub(super) fn transient(most: usize, limiter: Arc<LoadLimiter>, usage: Option<Arc<PrincipalUsage>>) -> Arc<Self> {
         Self::new(None, most, limiter, usage)
     }
 
-    /// A stream whose events are kept, and have ids.
+    /// Creates a stream whose events have ids and are kept after they are read.
     pub(super) fn resumable(
         number: u64,
         most: usize,
@@ -58,17 +58,17 @@ impl EventChannel {
         self.number
     }
 
-    /// Whether anything has been sent.
+    /// Reports whether any event has been sent.
     pub(super) fn has_begun(&self) -> bool {
         self.state().end() > 1
     }
 
-    /// Whether nothing will be sent any more.
+    /// Reports whether the stream has ended.
     pub(super) fn is_over(&self) -> bool {
         !self.state().open
     }
 
-    /// Waits for the first event.
+    /// Polls for the first event.
     pub(super) fn poll_begun(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.state();
         if state.end() > 1 {
@@ -78,17 +78,17 @@ impl EventChannel {
         Poll::Pending
     }
 
-    /// Whether it is of the principal that has this tab.
+    /// Reports whether the stream belongs to the principal with this usage.
     pub(super) fn is_of(&self, usage: Option<&PrincipalUsage>) -> bool {
         self.usage().map(std::ptr::from_ref) == usage.map(std::ptr::from_ref)
     }
 
-    /// Whether anything is kept of it that has been read.
+    /// Reports whether the stream keeps events that have been read.
     pub(super) fn has_read_events(&self) -> bool {
         self.state().read > 0
     }
 
-    /// Forgets what has been read, the oldest first, until it is enough; says how many bytes that were.
+    /// Forgets read events, oldest first, until `enough` bytes are free, and returns the number of bytes freed.
     pub(super) fn forget_read(&self, enough: usize) -> usize {
         let (mut state, mut bytes) = (self.state(), 0);
         while bytes < enough
@@ -99,10 +99,10 @@ impl EventChannel {
         bytes
     }
 
-    /// Sends the last event, however full it is, and ends the stream.
+    /// Sends the last event even if the stream is full, and ends the stream.
     pub(super) fn finish(&self, last: Option<String>) {
         if let Some(text) = last {
-            // Who has gone wants no answer.
+            // A closed stream has no client that waits for the response.
             let _ = self.push(&text, true);
         }
         let mut state = self.state();
@@ -116,7 +116,7 @@ impl EventChannel {
         self.finish(None);
     }
 
-    /// Lets a connection read, instead of the one before: what was not read yet, or what came after an event.
+    /// Returns a reader that replaces the previous one and starts at the first unread event, or after event `after`.
     pub(super) fn attach(self: &Arc<Self>, after: Option<u64>) -> EventReader {
         let mut state = self.state();
         state.reader += 1;
@@ -129,13 +129,13 @@ impl EventChannel {
         EventReader { channel: self.clone(), turn: state.reader }
     }
 
-    /// Whether nothing is left of what came after an event, and nothing more will come.
+    /// Reports whether the stream has ended and all events after `after` are forgotten.
     pub(super) fn has_forgotten(&self, after: u64) -> bool {
         let state = self.state();
         !state.open && state.frames.is_empty() && after.saturating_add(1) < state.first
     }
 
-    /// The event that tells a client where it is, before there is anything to say.
+    /// Returns the first bytes of the stream: the retry time and, if `primed`, an event id without data.
     pub(super) fn opening(&self, primed: bool) -> Bytes {
         match self.number {
             Some(number) if primed => {
@@ -164,7 +164,7 @@ impl EventChannel {
             if forced {
                 self.load.force_event(self.usage(), frame.len());
             } else if let Err(full) = self.load.keep_event(self.usage(), frame.len()) {
-                // Others' streams may give way, and are not looked at while this one is held.
+                // Other streams may forget events, but must not be locked while this one is.
                 drop(state);
                 let more = self.load.make_room(self.usage(), full, frame.len());
                 if !more && self.forget(&mut self.state()).is_none() {
@@ -185,7 +185,7 @@ impl EventChannel {
         }
     }
 
-    /// Forgets the oldest event, where it has been read; says how many bytes it had.
+    /// Forgets the oldest event if it has been read, and returns its size in bytes.
     fn forget(&self, state: &mut State) -> Option<usize> {
         if state.first >= state.next {
             return None;
@@ -201,7 +201,7 @@ impl EventChannel {
         Some(bytes)
     }
 
-    /// So many bytes of what is kept have been read.
+    /// Records how many bytes of the kept events have been read.
     fn note_read(&self, state: &mut State, read: usize) {
         match read.checked_sub(state.read) {
             Some(0) => {}
@@ -250,7 +250,7 @@ impl Drop for EventChannel {
     }
 }
 
-/// An outlet that leads nowhere: a message that asks nothing has no stream.
+/// A sink that accepts nothing, for messages that expect no response and so have no stream.
 pub(super) struct NullSink;
 
 impl ClientSink for NullSink {
@@ -259,14 +259,14 @@ impl ClientSink for NullSink {
     }
 }
 
-/// Reads a stream, until another reader takes its place.
+/// The reader of a stream, until another reader replaces it.
 pub(super) struct EventReader {
     channel: Arc<EventChannel>,
     turn: u64,
 }
 
 impl EventReader {
-    /// The next event, as it is written; none at the end.
+    /// Polls for the next encoded event; `None` at the end.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let mut state = self.channel.state();
         if state.reader != self.turn {
@@ -294,7 +294,7 @@ impl EventReader {
     }
 }
 
-/// One event as it is written.
+/// Encodes one event as SSE.
 pub(super) fn encode(id: Option<(u64, u64)>, name: Option<&str>, text: &str) -> Bytes {
     let mut frame = String::with_capacity(text.len() + 64);
     frame.push_str("event: ");
@@ -302,7 +302,7 @@ pub(super) fn encode(id: Option<(u64, u64)>, name: Option<&str>, text: &str) -> 
     if let Some((stream, event)) = id {
         write!(frame, "\nid: {stream}-{event}").expect("a string takes everything");
     }
-    // JSON that is written over several lines is data on several lines.
+    // SSE needs one `data` line for each line of JSON.
     for line in text.split(['\n', '\r']).filter(|line| !line.is_empty()) {
         frame.push_str("\ndata: ");
         frame.push_str(line);
@@ -311,7 +311,7 @@ pub(super) fn encode(id: Option<(u64, u64)>, name: Option<&str>, text: &str) -> 
     Bytes::from(frame)
 }
 
-/// The stream and the event that an id names.
+/// Parses an event id into the numbers of its stream and its event.
 pub(super) fn parse_id(id: &str) -> Option<(u64, u64)> {
     let (stream, event) = id.split_once('-')?;
     Some((stream.parse().ok()?, event.parse().ok()?))
@@ -320,16 +320,16 @@ pub(super) fn parse_id(id: &str) -> Option<(u64, u64)> {
 struct State {
     frames: VecDeque<Bytes>,
     bytes: usize,
-    /// Of these, what has been read; nothing where that is not kept.
+    /// How many of these bytes have been read; zero if the stream keeps no read events.
     read: usize,
-    /// The number of the first event that is held; the first of all is 1.
+    /// The number of the oldest event in `frames`; numbers start at 1.
     first: u64,
-    /// The number of the event that is read next.
+    /// The number of the next event to read.
     next: u64,
     open: bool,
-    /// There was no room for an event.
+    /// An event was refused because the stream was full.
     refused: bool,
-    /// Whose turn it is to read.
+    /// The number of the current reader.
     reader: u64,
     waker: Option<Waker>,
 }
@@ -351,12 +351,12 @@ impl Default for State {
 }
 
 impl State {
-    /// The number of the event that comes next.
+    /// Returns the number that the next new event gets.
     fn end(&self) -> u64 {
         self.first + self.frames.len() as u64
     }
 
-    /// Where the event is that is read next.
+    /// Returns the index in `frames` of the next event to read.
     fn next_index(&self) -> usize {
         usize::try_from(self.next - self.first).expect("as many as there are frames at most")
     }
@@ -374,9 +374,9 @@ impl State {
     }
 }
 
-/// How long a client waits before it comes back, in milliseconds.
+/// How long a client waits before it reconnects, in milliseconds.
 const RETRY: u64 = 1000;
-/// The most bytes that one stream holds, unless one event alone is larger.
+/// The most bytes that one stream holds, unless a single event is larger.
 const MOST_BYTES: usize = 4 << 20;
 
 #[cfg(test)]
@@ -460,7 +460,7 @@ mod tests {
         assert!(kept.send("y".repeat(100)).is_ok());
         assert_eq!(read(&mut kept.attach(None)).len(), 1);
         assert!(limiter.stats().event_bytes > 0);
-        // What has been read makes room.
+        // A read event makes room.
         assert!(kept.send("z".repeat(100)).is_ok());
         drop((passing, kept));
         assert_eq!(limiter.stats().event_bytes, 0);

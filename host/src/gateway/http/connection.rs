@@ -1,4 +1,4 @@
-//! One connection, from its handshake to its end.
+//! Serves one connection, from its handshake to its end.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::pin;
@@ -20,17 +20,17 @@ use super::routing::{ConnectionContext, HttpState};
 use super::timer::{ConnectionTimer, TimedStream, TimerVerdict};
 use super::tls::Certificate;
 
-/// Who has come in, and from where.
+/// An accepted connection.
 pub(super) enum AcceptedStream {
     /// Over the network.
     Tcp(TcpStream, SocketAddr),
-    /// Over a socket of this machine.
+    /// Over a Unix socket.
     #[cfg(unix)]
     Unix(UnixStream),
 }
 
 impl AcceptedStream {
-    /// Where it comes from.
+    /// Returns the address of the peer.
     pub(super) fn peer(&self) -> SocketAddr {
         match self {
             AcceptedStream::Tcp(_, peer) => *peer,
@@ -40,7 +40,7 @@ impl AcceptedStream {
     }
 }
 
-/// Serves a connection until either side has enough.
+/// Serves a connection until either side closes it.
 pub(super) async fn serve(
     state: Arc<HttpState>,
     certificate: Option<Arc<Certificate>>,
@@ -57,7 +57,7 @@ pub(super) async fn serve(
         }
     };
     if let Err(error) = stream.set_nodelay(true) {
-        debug!(%peer, %error, "small writes will be late");
+        debug!(%peer, %error, "cannot set TCP_NODELAY; small writes may be delayed");
     }
     let Ok(local) = stream.local_addr() else { return };
     let Some(certificate) = certificate else {
@@ -65,8 +65,8 @@ pub(super) async fn serve(
     };
     match timeout(state.rules().limits.handshake_timeout, certificate.acceptor().accept(stream)).await {
         Ok(Ok(stream)) => run(state, entered, timer, stream, ConnectionInfo { peer, local, tls: true }).await,
-        Ok(Err(error)) => debug!(%peer, %error, "the handshake failed"),
-        Err(_) => debug!(%peer, "the handshake took too long"),
+        Ok(Err(error)) => debug!(%peer, %error, "TLS handshake failed"),
+        Err(_) => debug!(%peer, "TLS handshake timed out"),
     }
 }
 
@@ -83,7 +83,7 @@ pub(super) async fn run<T>(
     let (rules, peer) = (state.rules(), info.peer);
     let mut stopping = state.stopping.clone();
     let mut builder = http1::Builder::new();
-    // The clock of the connection knows more than a limit for heads.
+    // `ConnectionTimer` limits the head and every other phase.
     builder.header_read_timeout(None).max_buf_size(rules.limits.max_header_bytes.max(8 << 10));
     let connection = Arc::new(ConnectionContext {
         state,
@@ -102,7 +102,7 @@ pub(super) async fn run<T>(
             biased;
             result = connection.as_mut() => {
                 if let Err(error) = result {
-                    debug!(%peer, %error, "the connection broke");
+                    debug!(%peer, %error, "the connection failed");
                 }
                 return;
             }
@@ -113,7 +113,7 @@ pub(super) async fn run<T>(
             () = clock.as_mut() => match timer.check(Instant::now()) {
                 TimerVerdict::InTime(next) | TimerVerdict::BodyLate(next) => clock.as_mut().reset(next),
                 TimerVerdict::Close(reason) => {
-                    debug!(%peer, reason, "the connection is closed");
+                    debug!(%peer, reason, "closing the connection");
                     return;
                 }
             },
@@ -121,5 +121,5 @@ pub(super) async fn run<T>(
     }
 }
 
-/// What connections over a socket of this machine count as: no page of a browser reaches one, so `localhost` names it.
+/// The address that stands for Unix sockets; browsers cannot reach one, so the host `localhost` is allowed.
 pub(super) const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);

@@ -1,9 +1,9 @@
-//! Who has which connection, so that nobody keeps the others out.
+//! The owners of connections, so that no client keeps the others out.
 //!
-//! A connection comes in as a stranger's. With its first request that says who asks it gets a place, of which there are
-//! `max_connections`. Strangers may use the places that nobody has and a few more; where there are too many of them, one goes for
-//! each that comes. So a probe of health, which never needs a place, always gets through. Where all places are taken, whoever has
-//! most of them gives one up that is idle, or only tells news, to one who has fewer.
+//! A new connection is unidentified. Its first request that identifies a client claims one of `max_connections` places.
+//! Unidentified connections may use the free places and a few more; beyond that, each new one evicts another. So a
+//! health probe, which never needs a place, always gets through. If all places are taken, the owner with the most
+//! connections loses an idle or streaming one to an owner with fewer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -17,7 +17,7 @@ use super::timer::ConnectionTimer;
 use super::usage::LimitReached;
 use crate::gateway::client::Principal;
 
-/// Who has a place: a principal, or an address where no token tells programs apart.
+/// The owner of a connection: a principal or, without tokens, an address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum ConnectionOwner {
     Principal(Arc<Principal>),
@@ -25,7 +25,7 @@ pub(super) enum ConnectionOwner {
 }
 
 impl ConnectionOwner {
-    /// Whether it is the same for sure, without a look at the name.
+    /// Reports whether both are certainly the same, without comparing names.
     fn is(&self, other: &ConnectionOwner) -> bool {
         match (self, other) {
             (ConnectionOwner::Principal(one), ConnectionOwner::Principal(other)) => Arc::ptr_eq(one, other),
@@ -35,46 +35,46 @@ impl ConnectionOwner {
     }
 }
 
-/// The connections of a door.
+/// All connections of an HTTP server.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionTable {
     table: Mutex<TableState>,
-    /// Connections that were turned away or closed for the sake of others.
+    /// How many connections were refused, or closed to make room.
     shed: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct TableState {
-    /// How many have a place at most.
+    /// The most connections with an owner.
     most: usize,
-    /// There are several principals; who is alone may have all.
+    /// There are several principals; a single one may have all connections.
     several: bool,
-    /// In the order in which they came.
+    /// The connections, oldest first.
     connections: BTreeMap<u64, Arc<TrackedConnection>>,
     next: u64,
-    /// How many places there are that somebody has, and how many each has of them.
+    /// How many connections have an owner, in all.
     owned: usize,
     owned_by: HashMap<ConnectionOwner, usize>,
 }
 
-/// One connection, as the others see it.
+/// One connection in the table.
 #[derive(Debug)]
 pub(super) struct TrackedConnection {
     number: u64,
     peer: IpAddr,
     timer: Arc<ConnectionTimer>,
-    /// Who has this place; a stranger has none.
+    /// The owner; `None` while the connection is unidentified.
     owner: Mutex<Option<ConnectionOwner>>,
-    /// It only tells news; its client can ask for them again.
+    /// The connection only streams events, which its client can request again.
     streaming: AtomicBool,
-    /// It has to make room for another.
+    /// The connection was closed to make room for another.
     evicted: AtomicBool,
-    /// Ends the task that serves it.
+    /// The task that serves the connection.
     task: OnceLock<AbortHandle>,
 }
 
 impl TrackedConnection {
-    /// Says which task serves it, which ends when it has to make room for another.
+    /// Sets the task that serves the connection, so that `evict` can abort it.
     pub(super) fn set_task(&self, task: AbortHandle) {
         let task = self.task.get_or_init(|| task);
         if self.evicted.load(SeqCst) {
@@ -107,23 +107,23 @@ impl TrackedConnection {
 }
 
 impl ConnectionTable {
-    /// Takes other limits, which several principals may share.
+    /// Sets the most connections, and whether several principals share them.
     pub(super) fn set(&self, most: usize, several: bool) {
         let mut table = self.table();
         (table.most, table.several) = (most, several);
     }
 
-    /// How many connections there are.
+    /// Returns the number of connections.
     pub(super) fn len(&self) -> usize {
         self.table().connections.len()
     }
 
-    /// How many were turned away or closed for the sake of others.
+    /// Returns how many connections were refused, or closed to make room.
     pub(super) fn shed(&self) -> u64 {
         self.shed.load(Relaxed)
     }
 
-    /// Lets a stranger in; none where that is too much, and nobody can go for it.
+    /// Admits an unidentified connection, or returns `None` if there are too many and none can be evicted.
     pub(super) fn admit(self: &Arc<Self>, peer: IpAddr, timer: Arc<ConnectionTimer>) -> Option<ConnectionGuard> {
         let mut table = self.table();
         if table.connections.len() >= table.most.saturating_add(STRANGERS) {
@@ -139,7 +139,7 @@ impl ConnectionTable {
         Some(ConnectionGuard { connections: self.clone(), connection })
     }
 
-    /// Gives a connection its place, now that it is known who asks.
+    /// Sets the owner of a connection, once a request has identified the client.
     pub(super) fn assign_owner(
         &self,
         connection: &Arc<TrackedConnection>,
@@ -149,7 +149,7 @@ impl ConnectionTable {
             return Ok(());
         }
         let mut table = self.table();
-        // One that has just had to make room for another has no place any more.
+        // The connection may just have been evicted.
         let there = table.connections.contains_key(&connection.number);
         let place = match connection.is_unidentified() {
             true if there => table.make_room(&holder),
@@ -167,7 +167,7 @@ impl ConnectionTable {
         Ok(())
     }
 
-    /// Lets a connection that has its place tell news from now on, until this is dropped.
+    /// Marks a connection with an owner as streaming until the guard is dropped.
     pub(super) fn mark_streaming(&self, connection: &Arc<TrackedConnection>) -> Result<StreamingGuard, LimitReached> {
         let table = &mut *self.table();
         let telling = |connection: &TrackedConnection| connection.is_streaming();
@@ -190,7 +190,7 @@ impl ConnectionTable {
 }
 
 impl TableState {
-    /// Makes a place for one more connection of this holder.
+    /// Makes room for one more connection of this owner.
     fn make_room(&mut self, holder: &ConnectionOwner) -> Result<(), LimitReached> {
         let own = self.owned_by.get(holder).copied().unwrap_or(0);
         let bounded = self.several && own >= share(self.most);
@@ -210,8 +210,8 @@ impl TableState {
         Ok(())
     }
 
-    /// The oldest connection of this kind that the one has who has most of those that are counted, where that is more than `own`
-    /// would have with one more.
+    /// Picks the oldest connection of a `kind` from the owner with the most `counted` connections, if that owner has
+    /// more than `own` would have with one more.
     fn pick_from_largest(
         &self,
         own: Option<&ConnectionOwner>,
@@ -229,7 +229,7 @@ impl TableState {
         self.connections.values().filter(of_it).find(|connection| kind(connection)).cloned()
     }
 
-    /// The stranger that goes first: the oldest of the address that has most of them, of those that are silent if there are any.
+    /// Picks the oldest unidentified connection of the address that has the most, preferring idle ones.
     fn pick_unidentified(&self) -> Option<Arc<TrackedConnection>> {
         let strangers = || self.connections.values().filter(|connection| connection.is_unidentified());
         let any_silent = strangers().any(|stranger| stranger.is_idle());
@@ -267,7 +267,7 @@ impl TableState {
     }
 }
 
-/// A connection that is counted until this is dropped.
+/// A guard that keeps a connection in the table until it is dropped.
 pub(super) struct ConnectionGuard {
     connections: Arc<ConnectionTable>,
     pub(super) connection: Arc<TrackedConnection>,
@@ -279,7 +279,7 @@ impl Drop for ConnectionGuard {
     }
 }
 
-/// A connection tells news, until this is dropped.
+/// A guard that marks a connection as streaming until it is dropped.
 pub(super) struct StreamingGuard(Arc<TrackedConnection>);
 
 impl Drop for StreamingGuard {
@@ -288,7 +288,7 @@ impl Drop for StreamingGuard {
     }
 }
 
-/// What one principal may have where there are several, and what all may have that only tell news: a quarter is left.
+/// Returns three quarters of the limit: the share of one of several principals, and of all streaming connections.
 fn share(most: usize) -> usize {
     most.saturating_sub((most / 4).max(1)).max(1)
 }
@@ -299,7 +299,7 @@ fn count<K: Hash + Eq>(keys: impl Iterator<Item = K>) -> HashMap<K, usize> {
     counts
 }
 
-/// The strangers that are let in when all places are taken.
+/// How many unidentified connections are admitted beyond the limit.
 const STRANGERS: usize = 64;
 
 #[cfg(test)]
@@ -307,7 +307,7 @@ mod tests {
     use super::super::options::GatewayLimits;
     use super::*;
 
-    /// A door with so many places, and those who come.
+    /// A connection table with its connections.
     struct Door {
         places: Arc<ConnectionTable>,
         guests: Vec<ConnectionGuard>,
@@ -354,7 +354,7 @@ mod tests {
         let new = door.come(2);
         assert_eq!((door.is_there(other), door.is_there(first), door.is_there(new)), (true, false, true));
         assert_eq!((door.places.len(), door.places.shed()), (STRANGERS + 2, 1));
-        // One who is known is no stranger, whoever comes.
+        // An identified connection stays, however many unidentified ones come.
         door.settle(other, "ann").unwrap();
         for _ in 0..3 * STRANGERS {
             door.come(3);

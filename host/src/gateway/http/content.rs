@@ -1,4 +1,4 @@
-//! The content of a request, read within limits of size and time.
+//! Reads the body of a request within limits of size and time.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use super::options::GatewayLimits;
 use super::refusal::HttpRefusal;
 use super::timer::ConnectionTimer;
 
-/// Reads the content of a request.
+/// Reads the whole body of a request.
 pub(super) async fn read(
     body: &mut Incoming,
     limits: &GatewayLimits,
@@ -39,7 +39,7 @@ pub(super) async fn read(
                 }
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(broken())),
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
-                // The connection looks at the clock, and then at us again.
+                // The connection checks its timer and then polls this future again.
                 Poll::Pending if timer.is_body_late() => return Poll::Ready(Err(late())),
                 Poll::Pending => return Poll::Pending,
             }
@@ -50,11 +50,11 @@ pub(super) async fn read(
     Ok(content)
 }
 
-/// Throws away what is left of a request that is refused, so that the client comes to read why.
+/// Discards the rest of a refused request's body, so that the client gets to read the response.
 pub(super) async fn drain(body: &mut Incoming) {
     let mut left = LINGER_BYTES;
     let drained = async {
-        // Who sends nothing more waits for us, whatever it said it would send.
+        // A client that pauses waits for the response, whatever length it announced.
         while let Ok(Some(Ok(frame))) = timeout(QUIET, poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx))).await {
             left = left.saturating_sub(frame.data_ref().map_or(0, |data| data.len()));
             if left == 0 {
@@ -62,7 +62,7 @@ pub(super) async fn drain(body: &mut Incoming) {
             }
         }
     };
-    // Whether it was in time does not matter: what is left closes the connection.
+    // A timeout is no error: hyper closes a connection with an unread body.
     let _ = timeout(LINGER, drained).await;
 }
 
@@ -71,14 +71,14 @@ fn late() -> HttpRefusal {
 }
 
 fn broken() -> HttpRefusal {
-    HttpRefusal::new(StatusCode::BAD_REQUEST, "the body is not framed as HTTP/1.1 says")
+    HttpRefusal::new(StatusCode::BAD_REQUEST, "the framing of the body is not valid HTTP/1.1")
 }
 
-/// Room that is made on the word of a client; more comes with the content itself.
+/// The most that is allocated for a declared length before any content arrives.
 const FIRST: usize = 64 << 10;
-/// The most that is thrown away.
+/// The most bytes that are discarded.
 const LINGER_BYTES: usize = 16 << 20;
-/// How long that may take.
+/// The longest time for discarding.
 const LINGER: Duration = Duration::from_secs(2);
-/// How long nothing may come meanwhile.
+/// The longest pause while discarding.
 const QUIET: Duration = Duration::from_millis(200);

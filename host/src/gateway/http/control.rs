@@ -1,4 +1,4 @@
-//! How a door is now, and how that is changed while it is served.
+//! The current rules of an HTTP server, and changing them while it runs.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use super::tokens::{Authenticator, TokenDigest};
 use super::widening::refuse_wider;
 use crate::gateway::client::Principal;
 
-/// What of a door can change while it is served.
+/// The settings of an HTTP server that can change while it runs.
 pub(super) struct HttpRules {
     pub(super) limits: GatewayLimits,
     pub(super) hosts: AllowedHosts,
@@ -24,7 +24,7 @@ pub(super) struct HttpRules {
     pub(super) rate_limiter: Option<Arc<RateLimiter>>,
 }
 
-/// The rules of now. A request keeps to those that it began with.
+/// The rules in force; a request keeps the ones it started with.
 pub(super) struct CurrentRules(watch::Sender<Arc<HttpRules>>);
 
 impl CurrentRules {
@@ -36,29 +36,29 @@ impl CurrentRules {
         self.0.borrow().clone()
     }
 
-    /// Waits until this is no token of a principal any more.
+    /// Waits until the token no longer belongs to the principal.
     pub(super) async fn wait_revoked(self: Arc<Self>, pass: TokenDigest, principal: Arc<Principal>) {
-        // There are rules as long as this lives.
+        // The sender lives as long as `self`, so this cannot fail.
         let _ = self.0.subscribe().wait_for(|rules| !rules.authenticator.accepts(pass, &principal)).await;
     }
 }
 
-/// Changes a door while it is served.
+/// A handle that changes an HTTP server while it runs.
 #[derive(Clone)]
 pub struct HttpControl(Arc<Inner>);
 
 struct Inner {
-    /// Where the door listens.
+    /// The bound address.
     address: SocketAddr,
     rules: Arc<CurrentRules>,
     load: Arc<LoadLimiter>,
     sessions: Arc<HttpSessions>,
     certificate: Option<Arc<Certificate>>,
-    /// What was last asked for.
+    /// The options of the last change.
     requested: Mutex<HttpOptions>,
 }
 
-/// A change that can be made.
+/// A change that has been checked and can be applied.
 pub struct PreparedChange {
     control: HttpControl,
     options: HttpOptions,
@@ -66,12 +66,12 @@ pub struct PreparedChange {
     certificate: Option<tls::LoadedCertificate>,
 }
 
-/// What a change came to.
+/// The outcome of a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AppliedChange {
-    /// What was asked for and cannot be had while the door is open.
+    /// The requested settings that take effect only after a restart.
     pub needs_restart: Vec<&'static str>,
-    /// How many sessions were ended, since nobody may use them any more.
+    /// How many sessions ended because their principal no longer has a token.
     pub ended_sessions: usize,
 }
 
@@ -94,8 +94,10 @@ impl HttpControl {
         }))
     }
 
-    /// Looks whether the door can be so, and changes nothing yet. Options that would open the door wider are refused:
-    /// no token at all, no TLS any more, another address that more can reach, more hosts or origins.
+    /// Checks whether the server can change to these options, and changes nothing yet.
+    ///
+    /// Refuses options that would open the server wider: no tokens, no TLS, a more reachable address, more hosts or
+    /// origins.
     pub fn prepare(&self, options: HttpOptions) -> Result<PreparedChange, HttpServerError> {
         let inner = &*self.0;
         if options.tokens.is_empty() && !inner.address.ip().to_canonical().is_loopback() {
@@ -117,7 +119,7 @@ impl Inner {
 }
 
 impl PreparedChange {
-    /// Makes the change: it holds for the next request.
+    /// Applies the change, starting with the next request.
     pub fn apply(self) -> AppliedChange {
         let PreparedChange { control, options, hosts, certificate } = self;
         let inner = &*control.0;
@@ -141,7 +143,7 @@ impl PreparedChange {
         inner.load.set(&options.limits, rules.authenticator.has_several_principals());
         inner.rules.0.send_replace(Arc::clone(&rules));
         applied.ended_sessions = inner.sessions.end_those(|principal| !rules.authenticator.has_principal(principal));
-        // What needs a restart is asked for until then, and told each time.
+        // Keep the old address, so that each reload reports again that a restart is needed.
         *asked = HttpOptions { address: asked.address, ..options };
         applied
     }

@@ -1,4 +1,4 @@
-//! By which names a door may be called, so that no page of a foreign site reaches it through a browser.
+//! The host names and origins that requests may use, so that foreign pages cannot reach the gateway through a browser.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -9,7 +9,7 @@ use http::{HeaderValue, Method, StatusCode, Uri};
 use super::HttpServerError;
 use super::refusal::HttpRefusal;
 
-/// The names by which a door may be called, beside the address at which a connection arrives.
+/// The allowed host names and origins, in addition to the address at which a connection arrives.
 #[derive(Debug, Default)]
 pub(super) struct AllowedHosts(Vec<Entry>);
 
@@ -18,7 +18,7 @@ impl AllowedHosts {
         entries.iter().map(|entry| parse(entry)).collect::<Result<_, _>>().map(AllowedHosts)
     }
 
-    /// The host that a request names; refuses one that was meant for somebody else. `good` was not refused before.
+    /// Returns the host that a request names, or refuses a foreign one; `good` is a host that passed before.
     pub(super) fn check_host<'a>(
         &self,
         uri: &Uri,
@@ -28,28 +28,28 @@ impl AllowedHosts {
     ) -> Result<&'a HeaderValue, HttpRefusal> {
         let mut named = headers.get_all(HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {
-            return Err(HttpRefusal::new(StatusCode::BAD_REQUEST, "a request names its host once"));
+            return Err(HttpRefusal::new(StatusCode::BAD_REQUEST, "a request needs exactly one Host header"));
         };
         let known = good == Some(host) || host.to_str().is_ok_and(|host| self.allows(host, local));
         if known && uri.authority().is_none_or(|other| self.allows(other.as_str(), local)) {
             return Ok(host);
         }
-        let message = "this gateway is not called by this host: add it to gateway.hosts, or use its address";
+        let message = "this host is not allowed: add it to gateway.hosts, or use the gateway's address";
         Err(HttpRefusal::new(StatusCode::FORBIDDEN, message))
     }
 
-    /// The origin of a page that may send this request: one of ours, or one of the list; none where no page does. The host
-    /// that the request names has been checked.
+    /// Returns the origin of the page that sent the request if it is allowed, or `None` if no page did. The host must
+    /// have been checked before.
     pub(super) fn check_origin<'a>(
         &self,
         head: &'a Parts,
         at: &ConnectionInfo,
     ) -> Result<Option<&'a HeaderValue>, HttpRefusal> {
-        // What a browser says of its own accord; no page can change it.
+        // The browser sets this header; no page can change it.
         let site = head.headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
         let foreign = !matches!(site, None | Some(b"same-origin" | b"none"));
         let Some(origin) = head.headers.get(ORIGIN) else {
-            // A browser names no origin where a page only shows or follows an address.
+            // Browsers send no origin when a page only embeds or follows a link.
             return if foreign && !is_navigation(head) { Err(foreign_page()) } else { Ok(None) };
         };
         let host = head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
@@ -57,8 +57,8 @@ impl AllowedHosts {
         if origin.to_str().is_ok_and(known) { Ok(Some(origin)) } else { Err(foreign_page()) }
     }
 
-    /// Whether whoever comes by this entry could have come by these. An origin is covered by itself alone, since
-    /// a host says little about the pages that may ask.
+    /// Reports whether the list already allows everything that this entry allows. Only the same origin covers an
+    /// origin, since a host says little about the pages that may send requests.
     pub(super) fn cover(&self, entry: &str) -> bool {
         let Ok(entry) = parse(entry) else { return false };
         self.0.iter().any(|known| match (known, &entry) {
@@ -75,8 +75,8 @@ impl AllowedHosts {
         self.0.iter().any(|entry| matches!(entry, Entry::Origin(known) if known.eq_ignore_ascii_case(origin)))
     }
 
-    /// Whether a page is ours: it was loaded from where this request arrives, with the same scheme, host and port. Where the
-    /// host is one of the list, that is for whoever stands in front of us to say: it may speak TLS, on another port.
+    /// Reports whether a page is the gateway's own: loaded with the scheme, host and port at which this request
+    /// arrives. For a listed host, a proxy may sit in front, so TLS and the port may differ.
     fn is_own(&self, origin: &str, host: &str, at: &ConnectionInfo) -> bool {
         let Some((scheme, authority)) = origin.split_once("://") else { return false };
         let usual = match scheme.to_ascii_lowercase().as_str() {
@@ -110,38 +110,38 @@ impl AllowedHosts {
     }
 }
 
-/// Whether a host is the address at which a connection arrives, or a name of loopback there.
+/// Reports whether a host is the address at which a connection arrives, or a loopback name for it.
 fn is_here(name: &str, local: IpAddr) -> bool {
     match address(name) {
-        // A page is never reached by an address that is not its own, so an address cannot be a trick.
+        // DNS rebinding needs a name: an attacker's page is never loaded from our address.
         Some(ip) => ip == local || (ip.is_loopback() && local.is_loopback()),
         None => local.is_loopback() && name.eq_ignore_ascii_case("localhost"),
     }
 }
 
-/// Where a connection comes from, and where it arrives.
+/// The two addresses of a connection, and whether it uses TLS.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionInfo {
     pub(super) peer: SocketAddr,
     pub(super) local: SocketAddr,
-    /// It speaks TLS.
+    /// The connection uses TLS.
     pub(super) tls: bool,
 }
 
 impl ConnectionInfo {
-    /// The same with addresses of IPv4 as such, where they came over IPv6.
+    /// Returns the addresses with IPv4-mapped IPv6 addresses as IPv4.
     pub(super) fn canonical(self) -> Self {
         let canonical = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
         ConnectionInfo { peer: canonical(self.peer), local: canonical(self.local), ..self }
     }
 
-    /// The address of whoever connected.
+    /// Returns the IP address of the peer.
     pub(super) fn peer(&self) -> IpAddr {
         self.peer.ip()
     }
 }
 
-/// Whether a person opens the dashboard, which a link on any page may lead to.
+/// Reports whether a person opens the dashboard, to which any page may link.
 fn is_navigation(head: &Parts) -> bool {
     let says = |name: &str, value: &[u8]| head.headers.get(name).is_some_and(|given| given.as_bytes() == value);
     head.method == Method::GET
@@ -151,7 +151,7 @@ fn is_navigation(head: &Parts) -> bool {
 }
 
 fn foreign_page() -> HttpRefusal {
-    let message = "pages of other origins may not ask: add the origin to gateway.origins if you trust it";
+    let message = "this origin is not allowed: add it to gateway.origins if you trust it";
     HttpRefusal::new(StatusCode::FORBIDDEN, message)
 }
 
@@ -178,7 +178,7 @@ fn parse(entry: &str) -> Result<Entry, HttpServerError> {
     Ok(Entry::Name { host: host.to_owned(), port })
 }
 
-/// The name (an IPv6 address keeps its brackets) and the port.
+/// Splits an authority into its name (an IPv6 address keeps its brackets) and its port.
 fn split(authority: &str) -> Option<(&str, Option<u16>)> {
     let colon = match authority.rfind(']') {
         Some(end) => authority[end..].find(':').map(|colon| end + colon),

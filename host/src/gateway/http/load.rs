@@ -1,4 +1,4 @@
-//! How much is in flight, and how much was turned away.
+//! Limits and counts what is in flight, and counts what was refused.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
@@ -16,37 +16,37 @@ use super::sessions::HttpSessions;
 use super::usage::{LimitReached, PrincipalUsage, SharedLimit, UsageByPrincipal};
 use crate::gateway::client::Principal;
 
-/// What a door carries, and what it turned away.
+/// A snapshot of what a server handles and what it refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LoadStats {
     /// Open connections.
     pub connections: usize,
     /// Requests in flight.
     pub requests: usize,
-    /// The content of requests and answers in flight, in bytes.
+    /// Bytes of request and response bodies in flight.
     pub bytes: usize,
-    /// Events that wait or are kept, in bytes.
+    /// Bytes of events that wait or are kept.
     pub event_bytes: usize,
     /// Sessions of the initialize era.
     pub sessions: usize,
-    /// Requests to `/mcp`, and calls through the API, that were let in.
+    /// Requests to `/mcp` and calls through the API that were admitted.
     pub accepted: u64,
-    /// Connections that were turned away or closed because there were too many.
+    /// Connections that were refused or closed because there were too many.
     pub shed_connections: u64,
-    /// Requests that were turned away because too much was in flight.
+    /// Requests that were refused because too much was in flight.
     pub shed_requests: u64,
-    /// Requests that were turned away because the client asked too often.
+    /// Requests that were refused by the rate limit.
     pub shed_rate: u64,
-    /// Sessions that were not opened because there were too many.
+    /// Sessions that were refused because there were too many.
     pub shed_sessions: u64,
-    /// Requests without a good token.
+    /// Requests without a valid token.
     pub unauthorized: u64,
     /// Requests with a foreign host or origin.
     pub foreign: u64,
 }
 
 impl LoadStats {
-    /// What was turned away, by why.
+    /// Returns how much was refused, by reason.
     pub fn refused(&self) -> [(&'static str, u64); 6] {
         [
             ("connections", self.shed_connections),
@@ -59,7 +59,7 @@ impl LoadStats {
     }
 }
 
-/// What a door carries, to be read at any time.
+/// The shared limits and counters of a server.
 #[derive(Debug)]
 pub struct LoadLimiter {
     limits: LoadLimits,
@@ -67,11 +67,11 @@ pub struct LoadLimiter {
     requests: AtomicUsize,
     bytes: AtomicUsize,
     event_bytes: AtomicUsize,
-    /// Of these, what was read and is kept for clients that come back.
+    /// How many of the event bytes were read and are kept for clients that reconnect.
     read_bytes: AtomicUsize,
-    /// Whose streams these are; none where nothing is kept.
+    /// The sessions that keep these events; unset if nothing is kept.
     resumable_sessions: OnceLock<Weak<HttpSessions>>,
-    /// Somebody found no room for an event, and may wait for it.
+    /// A writer found no room for an event and may wait.
     room_wanted: AtomicBool,
     room: Notify,
     session_slots: AtomicUsize,
@@ -117,18 +117,18 @@ impl LoadLimiter {
         limiter
     }
 
-    /// Takes other limits, which several principals may share; what is over them now goes on.
+    /// Sets new limits, and whether several principals share them; what already exceeds them continues.
     pub(in crate::gateway) fn set(&self, limits: &GatewayLimits, several: bool) {
         self.connections.set(limits.max_connections, several);
         self.limits.requests.set(limits.max_requests, 1);
-        // One request must always find room.
+        // A single request must always fit.
         self.limits.bytes.set(limits.max_inflight_bytes, limits.max_body_bytes);
         self.limits.session_slots.set(limits.max_sessions, 1);
         self.limits.event_bytes.set(limits.max_event_bytes, 1);
         self.usage.set(several);
     }
 
-    /// What it is now.
+    /// Returns the current counts.
     pub fn stats(&self) -> LoadStats {
         LoadStats {
             connections: self.connections.len(),
@@ -146,18 +146,18 @@ impl LoadLimiter {
         }
     }
 
-    /// Whether a request of so many bytes would be let in now.
+    /// Reports whether a request of `bytes` bytes would be admitted now.
     pub(in crate::gateway) fn has_room(&self, bytes: usize) -> bool {
         let held = self.bytes.load(Relaxed).saturating_add(bytes);
         self.requests.load(Relaxed) < self.limits.requests.all() && held <= self.limits.bytes.all()
     }
 
-    /// Whether no request is in flight.
+    /// Reports whether no request is in flight.
     pub(in crate::gateway) fn is_idle(&self) -> bool {
         self.requests.load(Relaxed) == 0
     }
 
-    /// Lets a request of a principal in.
+    /// Admits a request of a principal.
     pub(in crate::gateway) fn admit(self: &Arc<Self>, principal: &Arc<Principal>) -> Result<RequestSlot, HttpRefusal> {
         let usage = self.usage.of(principal);
         let own = usage.as_ref().map(|usage| &usage.requests);
@@ -174,35 +174,35 @@ impl LoadLimiter {
         Ok(RequestSlot { load: self.clone(), usage, bytes: 0, counted: true })
     }
 
-    /// A place for the content of a request that is not counted otherwise.
+    /// Creates a slot that counts the bytes of a request, but not the request.
     pub(in crate::gateway) fn uncounted_slot(self: &Arc<Self>) -> RequestSlot {
         RequestSlot { load: self.clone(), usage: None, bytes: 0, counted: false }
     }
 
-    /// A place for a session of a principal, or for one that listens without a session.
+    /// Reserves a slot for a session of a principal, or for a listener without a session.
     pub(super) fn session_slot(self: &Arc<Self>, principal: &Arc<Principal>) -> Result<SessionSlot, LimitReached> {
         let usage = self.usage.of(principal);
         self.limits.session_slots.take(&self.session_slots, usage.as_ref().map(|usage| &usage.session_slots), 1)?;
         Ok(SessionSlot { load: self.clone(), usage })
     }
 
-    /// Whose streams are kept for clients that come back.
+    /// Sets the sessions that keep events for clients that reconnect.
     pub(super) fn set_sessions(&self, sessions: Weak<HttpSessions>) {
-        // A load is of one door.
+        // A limiter belongs to one server, so this is set once.
         let _ = self.resumable_sessions.set(sessions);
     }
 
-    /// What this principal has of what all share; none where nobody counts.
+    /// Returns the usage of a principal, or `None` if there is only one principal.
     pub(super) fn usage(&self, principal: &Arc<Principal>) -> Option<Arc<PrincipalUsage>> {
         self.usage.of(principal)
     }
 
-    /// Takes an event, where there is room for it.
+    /// Counts an event if there is room for it.
     pub(super) fn keep_event(&self, own: Option<&PrincipalUsage>, bytes: usize) -> Result<(), LimitReached> {
         self.limits.event_bytes.take(&self.event_bytes, own.map(|usage| &usage.event_bytes), bytes)
     }
 
-    /// Forgets what was read, for the sake of an event that found no room; says whether there is more now.
+    /// Forgets read events to make room for a new one, and returns whether anything was freed.
     pub(super) fn make_room(&self, own: Option<&PrincipalUsage>, full: LimitReached, bytes: usize) -> bool {
         let read = match (full, own) {
             (LimitReached::Own, Some(usage)) => &usage.read_bytes,
@@ -212,12 +212,12 @@ impl LoadLimiter {
             return false;
         }
         let Some(sessions) = self.resumable_sessions.get().and_then(Weak::upgrade) else { return false };
-        // More than is needed, or each event would have to look for it.
+        // Free more than needed, so that the next events need not search again.
         let enough = bytes.max(self.limits.event_bytes.all() / 8);
         sessions.forget_read(own, full, enough) > 0
     }
 
-    /// An event was read, and is kept.
+    /// Counts bytes of events that were read and are kept.
     pub(super) fn add_read(&self, own: Option<&PrincipalUsage>, bytes: usize) {
         self.read_bytes.fetch_add(bytes, Relaxed);
         if let Some(usage) = own {
@@ -226,7 +226,7 @@ impl LoadLimiter {
         self.notify_room();
     }
 
-    /// What was read is forgotten, or is to be read again.
+    /// Uncounts read bytes that are forgotten or will be read again.
     pub(super) fn take_read(&self, own: Option<&PrincipalUsage>, bytes: usize) {
         self.read_bytes.fetch_sub(bytes, Relaxed);
         if let Some(usage) = own {
@@ -234,12 +234,12 @@ impl LoadLimiter {
         }
     }
 
-    /// Somebody found no room for an event.
+    /// Records that a writer found no room for an event.
     pub(in crate::gateway) fn request_room(&self) {
         self.room_wanted.store(true, Relaxed);
     }
 
-    /// Waits until there may be room for an event that found none.
+    /// Waits until there may be room for an event.
     pub(in crate::gateway) fn wait_for_room(&self) -> Notified<'_> {
         self.room.notified()
     }
@@ -250,12 +250,12 @@ impl LoadLimiter {
         }
     }
 
-    /// Whether more events wait than there is room for.
+    /// Reports whether more events wait than the limit allows.
     pub(in crate::gateway) fn is_behind(&self) -> bool {
         self.event_bytes.load(Relaxed) > self.limits.event_bytes.all()
     }
 
-    /// Takes an event though there may be no room for it.
+    /// Counts an event even if there is no room for it.
     pub(in crate::gateway) fn force_event(&self, own: Option<&PrincipalUsage>, bytes: usize) {
         self.event_bytes.fetch_add(bytes, Relaxed);
         if let Some(usage) = own {
@@ -272,7 +272,7 @@ impl LoadLimiter {
     }
 }
 
-/// A request that is counted, with its content.
+/// A request in flight, counted with its bytes until this is dropped.
 pub(in crate::gateway) struct RequestSlot {
     load: Arc<LoadLimiter>,
     usage: Option<Arc<PrincipalUsage>>,
@@ -281,12 +281,12 @@ pub(in crate::gateway) struct RequestSlot {
 }
 
 impl RequestSlot {
-    /// What its principal has of what all share.
+    /// Returns the usage of the request's principal.
     pub(super) fn usage(&self) -> Option<Arc<PrincipalUsage>> {
         self.usage.clone()
     }
 
-    /// Makes room for more content of the request.
+    /// Counts more bytes of the request's body if there is room.
     pub(in crate::gateway) fn reserve(&mut self, bytes: usize) -> Result<(), HttpRefusal> {
         let own = self.usage.as_ref().map(|usage| &usage.bytes);
         if let Err(full) = self.load.limits.bytes.take(&self.load.bytes, own, bytes) {
@@ -302,7 +302,7 @@ impl RequestSlot {
         Ok(())
     }
 
-    /// The request has been answered: the answer takes its place, even where it is larger.
+    /// Counts the response instead of the request, even if it is larger.
     pub(super) fn replace(&mut self, bytes: usize) {
         for count in [&self.load.bytes].into_iter().chain(self.usage.as_ref().map(|usage| &usage.bytes)) {
             count.fetch_add(bytes, Relaxed);
@@ -323,7 +323,7 @@ impl Drop for RequestSlot {
     }
 }
 
-/// A session that is counted, or one that listens without a session.
+/// The slot of a session, or of a listener without a session, until this is dropped.
 pub(super) struct SessionSlot {
     load: Arc<LoadLimiter>,
     usage: Option<Arc<PrincipalUsage>>,

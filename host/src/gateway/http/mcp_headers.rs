@@ -1,4 +1,4 @@
-//! The headers of MCP on a POST.
+//! Reads the MCP headers of a POST.
 
 use http::header::HeaderName;
 use http::{HeaderMap, StatusCode};
@@ -8,35 +8,35 @@ use crate::gateway::client::McpHeaders;
 use crate::rpc::code::UNSUPPORTED_VERSION;
 use crate::rpc::header::{self, METHOD, NAME, PARAM_PREFIX, VERSION};
 
-/// Reads the headers of MCP.
+/// Reads the MCP headers.
 pub(super) fn read(headers: &HeaderMap) -> McpHeaders {
     let text = |name: HeaderName| headers.get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
     McpHeaders {
         version: text(VERSION).map(str::to_owned),
         method: text(METHOD).map(str::to_owned),
-        // A name that cannot be decoded is the name of nothing.
+        // A name that cannot be decoded matches nothing, so it is kept as it is.
         name: text(NAME).map(|name| header::decode(name).unwrap_or_else(|| name.to_owned())),
         params: params(headers),
     }
 }
 
-/// Reads the headers that repeat arguments. A value that is not text fits no argument.
+/// Reads the headers that repeat arguments; a value that is not UTF-8 matches no argument.
 fn params(headers: &HeaderMap) -> Vec<(String, String)> {
     let params = headers.iter().filter(|(name, _)| name.as_str().starts_with(PARAM_PREFIX));
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     params.map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
 }
 
-/// What the header says about the era.
+/// The era that the protocol version header claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VersionClaim {
-    /// Nothing.
+    /// There is no header.
     Missing,
-    /// A version with sessions; whether it knows an event without data at the start of a stream.
+    /// A version with sessions; `primed` if it has an event without data at the start of a stream.
     Legacy { primed: bool },
     /// 2026-07-28 or later.
     Modern,
-    /// Neither.
+    /// An unknown version.
     Unknown,
 }
 
@@ -46,18 +46,18 @@ impl VersionClaim {
             None => VersionClaim::Missing,
             Some(b"2024-11-05" | b"2025-03-26" | b"2025-06-18") => VersionClaim::Legacy { primed: false },
             Some(b"2025-11-25") => VersionClaim::Legacy { primed: true },
-            // A version of the future is answered in the way in which this era refuses versions.
+            // A future version gets the refusal that this era defines.
             Some(version) if is_date(version) && version >= &b"2026-07-28"[..] => VersionClaim::Modern,
             Some(_) => VersionClaim::Unknown,
         }
     }
 
-    /// Refuses what is neither era (2025-11-25, transports, protocol version header).
+    /// Refuses an unknown version (2025-11-25, transports, protocol version header).
     pub(super) fn check_known(self) -> Result<(), HttpRefusal> {
         if self != VersionClaim::Unknown {
             return Ok(());
         }
-        let message = "this MCP-Protocol-Version is not known: send 2026-07-28, or the one that initialize gave";
+        let message = "unknown MCP-Protocol-Version: send 2026-07-28, or the version that initialize returned";
         Err(HttpRefusal::new(StatusCode::BAD_REQUEST, message).code(UNSUPPORTED_VERSION))
     }
 }

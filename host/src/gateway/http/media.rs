@@ -1,15 +1,16 @@
-//! Which kinds of content a client sends and takes.
+//! Checks which media types a client sends and accepts.
 
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use http::{HeaderValue, Method, StatusCode};
 
 use super::refusal::HttpRefusal;
 
-/// A POST says that it takes both kinds of answers and that it sends JSON (2025-11-25, transports, sending messages).
+/// Checks that a POST accepts both kinds of responses and sends JSON (2025-11-25, transports, sending messages).
 pub(super) fn check_post(headers: &HeaderMap) -> Result<(), HttpRefusal> {
     let both = || accepts(headers, "application/json") && accepts(headers, EVENT_STREAM);
     if !usual(headers.get(ACCEPT)) && !both() {
-        let message = "the client must take both kinds of answers: send `Accept: application/json, text/event-stream`";
+        let message =
+            "the client must accept both JSON and a stream: send `Accept: application/json, text/event-stream`";
         return Err(HttpRefusal::new(StatusCode::NOT_ACCEPTABLE, message));
     }
     if !headers.get(CONTENT_TYPE).is_some_and(is_json) {
@@ -23,8 +24,7 @@ pub(super) fn check_post(headers: &HeaderMap) -> Result<(), HttpRefusal> {
     Ok(())
 }
 
-/// What is sent to a page so that it does something is no form and no plain text: a page of any site can send those without
-/// being asked first.
+/// Refuses forms and plain text for requests that change something, since any site can send those without a preflight.
 pub(super) fn check_page(method: &Method, headers: &HeaderMap) -> Result<(), HttpRefusal> {
     let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     if looks || headers.get(CONTENT_TYPE).is_none_or(is_json) {
@@ -34,23 +34,23 @@ pub(super) fn check_page(method: &Method, headers: &HeaderMap) -> Result<(), Htt
     Err(HttpRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
 }
 
-/// Whether a client names a stream before a text, and so rather has its answers as events.
+/// Reports whether a client names `text/event-stream` first, and so prefers responses as events.
 pub(super) fn prefers_stream(headers: &HeaderMap) -> bool {
     let accept = headers.get(ACCEPT).filter(|accept| !usual(Some(accept)));
     let first = accept.and_then(|value| value.to_str().ok()?.split([',', ';']).next());
     first.is_some_and(|range| range.trim().eq_ignore_ascii_case(EVENT_STREAM))
 }
 
-/// A GET says that it takes a stream.
+/// Checks that a GET accepts a stream.
 pub(super) fn check_get(headers: &HeaderMap) -> Result<(), HttpRefusal> {
     if accepts(headers, EVENT_STREAM) {
         return Ok(());
     }
-    let message = "the client must take a stream: send `Accept: text/event-stream`";
+    let message = "the client must accept a stream: send `Accept: text/event-stream`";
     Err(HttpRefusal::new(StatusCode::NOT_ACCEPTABLE, message))
 }
 
-/// What most clients send, word for word.
+/// Reports whether the header is exactly what most clients send.
 fn usual(accept: Option<&HeaderValue>) -> bool {
     accept.is_some_and(|accept| accept.as_bytes() == b"application/json, text/event-stream")
 }
@@ -68,7 +68,7 @@ fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     })
 }
 
-/// Whether a parameter is `q=0`, which means never.
+/// Reports whether a parameter is `q=0`, which means "not acceptable".
 fn is_zero(parameter: &str) -> bool {
     let quality = parameter.trim().strip_prefix("q=").or_else(|| parameter.trim().strip_prefix("Q="));
     quality.and_then(|quality| quality.parse::<f32>().ok()) == Some(0.0)

@@ -1,4 +1,4 @@
-//! How a door is to be: its address, who may come in, and how much at once.
+//! The options of an HTTP server: its address, who may connect, and its limits.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,28 +6,28 @@ use std::time::Duration;
 
 use super::tokens::Tokens;
 
-/// How a door is to be.
+/// The options of an HTTP server.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
-    /// Where to listen; port 0 takes a free one.
+    /// The address to listen on; port 0 takes a free port.
     pub address: SocketAddr,
-    /// Names by which clients may call us, beside the address at which a connection arrives: `example.com` (any port),
-    /// `example.com:8443` or `*` (any); and pages that may do so beside our own: `https://app.example.com`.
+    /// More hosts that requests may name, such as `example.com` (any port), `example.com:8443` or `*` (any), and more
+    /// origins whose pages may send requests, such as `https://app.example.com`.
     pub hosts: Vec<String>,
-    /// Who may come in. Without tokens everybody on this machine may, and nobody else.
+    /// The tokens of clients; without any, every program on this machine may connect, and no other.
     pub tokens: Tokens,
-    /// What admins show on a door without tokens, where others may look and call tools; none means that there are no admins.
+    /// The tokens of admins if `tokens` is empty; other clients may still read pages and call tools.
     pub dashboard: Tokens,
-    /// Speaks TLS.
+    /// The certificate for TLS.
     pub tls: Option<CertificateFiles>,
-    /// How often one principal (or one peer, without tokens) may ask; none is as often as it likes.
+    /// The rate limit for one principal (or one peer, without tokens); `None` means no limit.
     pub rate: Option<RateLimit>,
-    /// How much at once, and how long.
+    /// The limits of sizes, counts and times.
     pub limits: GatewayLimits,
 }
 
 impl HttpOptions {
-    /// A door at this address with the default limits, without tokens and without TLS.
+    /// Creates options for this address with the default limits, without tokens and without TLS.
     pub fn new(address: SocketAddr) -> Self {
         HttpOptions {
             address,
@@ -41,62 +41,62 @@ impl HttpOptions {
     }
 }
 
-/// The files of a certificate; read again when they change.
+/// The files of a certificate, which are read again when they change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// The certificate and those between it and the authority, in PEM.
+    /// The certificate and its intermediates, in PEM.
     pub certificate: PathBuf,
-    /// Its private key, in PEM.
+    /// The private key of the certificate, in PEM.
     pub key: PathBuf,
 }
 
-/// A bucket of requests that fills again at a steady rate.
+/// A token bucket: how many requests are allowed, and how fast it refills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Requests in a second, in the long run.
+    /// Requests per second in the long run.
     pub per_second: u32,
-    /// Requests at once, after a rest.
+    /// Requests at once after a pause.
     pub burst: u32,
 }
 
-/// How much a door takes at once, and how long it waits.
+/// The limits of a gateway's listeners.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatewayLimits {
-    /// The largest content of a request.
+    /// The largest body of a request.
     pub max_body_bytes: usize,
     /// The largest head of a request; at least 8 KiB.
     pub max_header_bytes: usize,
     /// How long a connection may be silent between two requests.
     pub idle_timeout: Duration,
-    /// How long a connection may be silent, or take to send a head, before one of its requests has said who asks.
+    /// How long a connection may be idle, or take to send a head, before one of its requests identifies the client.
     pub unidentified_timeout: Duration,
     /// How long a client may take to send the head of a request.
     pub header_timeout: Duration,
-    /// How long it may take, after that, to send the content.
+    /// How long a client may take to send the body after the head.
     pub body_timeout: Duration,
-    /// How long it may read nothing of what is written to it.
+    /// How long a client may read nothing while a response is written to it.
     pub write_timeout: Duration,
-    /// How long the handshake of TLS may take.
+    /// How long the TLS handshake may take.
     pub handshake_timeout: Duration,
-    /// Connections at once, of those who have said who they are; of strangers there are a few more.
+    /// The most connections of identified clients; a few more are allowed for unidentified ones.
     pub max_connections: usize,
-    /// Requests to `/mcp`, and calls through the API, at once.
+    /// The most requests to `/mcp` and calls through the API at once.
     pub max_requests: usize,
-    /// The content of requests and answers at once, in bytes.
+    /// The most bytes of request and response bodies at once.
     pub max_inflight_bytes: usize,
-    /// Sessions of the initialize era at once.
+    /// The most sessions of the initialize era at once.
     pub max_sessions: usize,
-    /// A session ends when it was not used for so long.
+    /// How long a session may be unused before it ends.
     pub session_idle: Duration,
-    /// The events of one stream that are kept for a client that comes back.
+    /// The most events of one stream that are kept for a client that reconnects.
     pub kept_events: usize,
-    /// The events of all streams, in bytes.
+    /// The most bytes of events in all streams.
     pub max_event_bytes: usize,
-    /// How long the events of an answered request are kept.
+    /// How long the events of a finished request are kept.
     pub kept_for: Duration,
-    /// A stream that is silent for so long gets a comment, and a request that is not answered by then gets a stream.
+    /// How long until a silent stream gets a comment, and an unanswered request becomes a stream.
     pub keep_alive: Duration,
-    /// How long requests in flight may go on after the door was told to stop; they are cancelled then.
+    /// How long requests in flight may continue after the server was told to stop, before they are cancelled.
     pub grace: Duration,
 }
 

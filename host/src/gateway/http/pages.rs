@@ -1,4 +1,4 @@
-//! What is served beside `/mcp`: health, metrics, the API, the dashboard. The door checks who asks; the pages answer.
+//! Pages beside `/mcp`: health, metrics, the API, the dashboard. The server authenticates; a `PageHandler` answers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,11 +19,10 @@ use crate::transport::BoxFuture;
 
 /// Answers every request that is not for `/mcp`.
 pub trait PageHandler: Send + Sync + 'static {
-    /// Answers one; none where there is no such page. Dropping the future means that the client has gone.
+    /// Answers a request, or returns `None` if there is no such page; the future is dropped if the client disconnects.
     fn answer(&self, request: PageRequest) -> BoxFuture<'static, Option<PageResponse>>;
 
-    /// Whether the content of such a request is read for the page, if this principal brings it. Of others, and of who shows no
-    /// token, none is.
+    /// Reports whether the page accepts a body from this principal; bodies of clients without a token are never read.
     fn accepts_body(&self, method: &Method, path: &str, principal: &Principal) -> bool {
         let _ = (method, path, principal);
         false
@@ -32,17 +31,17 @@ pub trait PageHandler: Send + Sync + 'static {
 
 /// A request for a page.
 pub struct PageRequest {
-    /// The method; GET for HEAD, which has the same answer without its content.
+    /// The method; GET also stands for HEAD, whose response has no body.
     pub method: Method,
     /// The path, as it was sent.
     pub path: String,
-    /// What follows the question mark.
+    /// The query, without the question mark.
     pub query: Option<String>,
-    /// The headers, without those that carry secrets.
+    /// The headers, except those that carry secrets.
     pub headers: HeaderMap,
-    /// The content, where the page takes any.
+    /// The body, if the page accepts one.
     pub body: Bytes,
-    /// Who asks; none where a token is asked for and none was shown. A wrong one does not come so far.
+    /// The principal; `None` if a token is required and missing. Requests with a wrong token are refused before.
     pub principal: Option<Principal>,
 }
 
@@ -52,44 +51,44 @@ impl fmt::Debug for PageRequest {
     }
 }
 
-/// The answer of a page.
+/// The response of a page.
 #[derive(Debug)]
 pub struct PageResponse {
     /// The status.
     pub status: StatusCode,
-    /// The headers; events bring their own type.
+    /// The headers; the content type of events is set for you.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The content.
+    /// The body.
     pub body: PageBody,
 }
 
 impl PageResponse {
-    /// An answer of one text.
+    /// Creates a response with one text.
     pub fn text(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Self {
         let headers = vec![(CONTENT_TYPE, HeaderValue::from_static(kind))];
         PageResponse { status, headers, body: PageBody::Bytes(body.into()) }
     }
 }
 
-/// The content of a page.
+/// The body of a page.
 #[derive(Debug)]
 pub enum PageBody {
-    /// All of it.
+    /// The whole body.
     Bytes(Bytes),
-    /// Events, until the sender is dropped or the door closes. A sender that is closed has lost its client.
+    /// Events, until the sender is dropped or the server stops; the channel closes if the client disconnects.
     Events(mpsc::Receiver<PageEvent>),
 }
 
 /// One event of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageEvent {
-    /// Its name; `message` where there is none.
+    /// The event's name; `None` means `message`.
     pub name: Option<String>,
-    /// Its data.
+    /// The event's data.
     pub data: String,
 }
 
-/// Asks the pages.
+/// Passes a request to the page handler and builds the HTTP response.
 pub(super) async fn answer(
     connection: &ConnectionContext,
     head: &Parts,

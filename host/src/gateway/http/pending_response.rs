@@ -1,4 +1,4 @@
-//! One message on its way through the client behind the door.
+//! A response that a client handler is still producing.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -14,10 +14,10 @@ use super::session::SessionGuard;
 use crate::gateway::client::GatewayResponse;
 use crate::transport::BoxFuture;
 
-/// What the client behind the door does with a message.
+/// The work of a client handler on one message.
 pub(super) type ResponseFuture = BoxFuture<'static, Option<GatewayResponse>>;
 
-/// A message that is being answered. Dropped before it is, it is cancelled, or goes on within its session.
+/// A message that is being answered; if dropped early, it continues in its session or, without one, is cancelled.
 pub(super) struct PendingResponse {
     future: Option<ResponseFuture>,
     channel: Arc<EventChannel>,
@@ -25,11 +25,11 @@ pub(super) struct PendingResponse {
     slot: Option<RequestSlot>,
 }
 
-/// How an answer begins.
+/// The form that a response takes.
 pub(super) enum ResponseStart {
-    /// With the answer itself; nothing was sent before it.
+    /// The complete response, before which nothing was sent.
     Complete(Option<GatewayResponse>),
-    /// With other messages, so that it is a stream.
+    /// A stream of events.
     Stream,
 }
 
@@ -51,11 +51,11 @@ impl PendingResponse {
         self.slot.take()
     }
 
-    /// Waits for how the answer begins. One that is not there after `quiet` becomes a stream, so that nobody on the
-    /// way takes the connection for dead; how long the whole may take is for the client behind the door to say.
+    /// Waits until the form of the response is known. After `quiet`, the response becomes a stream, so that no proxy
+    /// takes the connection for dead; the client handler limits the total time.
     ///
-    /// Where a stream is wanted, an answer becomes one: within a session at once, else when it is there and is no
-    /// refusal, which has a status.
+    /// If `stream` is set, the response is a stream: at once within a session, otherwise once it is ready and its
+    /// status is 200.
     pub(super) async fn begin(&mut self, quiet: Duration, stream: bool) -> ResponseStart {
         let at_once = stream && self.session.is_some();
         let streamed =
@@ -84,7 +84,7 @@ impl PendingResponse {
         beginning
     }
 
-    /// Goes on with a call that has become a stream; its answer is the last event.
+    /// Advances a call whose response is a stream; the result is the last event.
     pub(super) fn advance(&mut self, cx: &mut Context<'_>) {
         if self.future.is_some()
             && let Poll::Ready(answer) = self.poll(cx)
@@ -108,7 +108,7 @@ impl Drop for PendingResponse {
         let Some(work) = self.future.take() else { return };
         if let Some(session) = self.session.take() {
             if !self.channel.has_begun() {
-                // Nobody knows an id to come back with.
+                // The client has no event id to reconnect with.
                 self.channel.close();
             }
             session.continue_call(work, self.channel.clone(), self.slot.take());

@@ -1,4 +1,4 @@
-//! POST to `/mcp`: a message or a batch, of either era.
+//! Handles POST to `/mcp`: a message or a batch, of either era.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::rpc::Message;
 use crate::rpc::code::{INVALID_REQUEST, PARSE_ERROR};
 use crate::transport::BoxFuture;
 
-/// Answers a POST. The head is given up before anything is waited for: the connection then reads on into the same memory.
+/// Answers a POST; drops the head before waiting, so that the connection can reuse its read buffer.
 pub(super) async fn answer(
     connection: &ConnectionContext,
     principal: &Arc<Principal>,
@@ -96,22 +96,22 @@ pub(super) async fn answer(
     exchange.run(connection, posted, slot, busy).await
 }
 
-/// A message that wants an answer.
+/// A message that expects a response, with its way back.
 struct Exchange {
     client: Arc<dyn ClientHandler>,
     channel: Arc<EventChannel>,
     session: Option<SessionGuard>,
-    /// The place of one who only listens, among the sessions and among the connections.
+    /// For a listener without a session: its slots among the sessions and the streaming connections.
     slots: Option<(SessionSlot, StreamingGuard)>,
-    /// When one who only listens may do so no longer.
+    /// Completes when a listener's token is revoked.
     revoked: Option<BoxFuture<'static, ()>>,
-    /// The client knows an event without data at the start of a stream.
+    /// The client understands an event without data at the start of a stream.
     primed: bool,
-    /// The client rather has a stream.
+    /// The client prefers a stream.
     stream: bool,
 }
 
-/// A message, and what came with it.
+/// A message with its headers and, for a batch, its admission.
 struct PostedMessage {
     message: Message,
     headers: McpHeaders,
@@ -119,7 +119,7 @@ struct PostedMessage {
 }
 
 impl PostedMessage {
-    /// Hands the message to a client.
+    /// Passes the message to a client handler.
     fn handle(
         self,
         client: Arc<dyn ClientHandler>,
@@ -130,7 +130,7 @@ impl PostedMessage {
     }
 }
 
-/// Lets the messages of a batch in. The first one has what the request as a whole was let in with.
+/// Admits the messages of a batch; the request's own admission covers the first one.
 struct BatchAdmission {
     state: Arc<HttpState>,
     principal: Arc<Principal>,
@@ -174,7 +174,7 @@ impl Exchange {
                 let reader = call.channel().attach(None);
                 let mut events = EventStream::new(EventSource::Stream(reader), keep_alive, busy);
                 if let Some((slot, telling)) = self.slots {
-                    // Who listens asks for nothing more, and may do so for days.
+                    // A listener sends no more requests and may stay for days, so it holds no request slot.
                     drop(call.take_slot());
                     events = events.with_slot(slot).with_streaming(telling);
                 }
@@ -190,8 +190,7 @@ impl Exchange {
     }
 }
 
-/// Opens a session. What is sent meanwhile goes to its stream for unasked messages, so that the answer is one text
-/// and can bring the id.
+/// Opens a session; messages sent meanwhile go to its standalone stream, so the response is plain JSON with the id.
 async fn initialize(
     connection: &ConnectionContext,
     principal: &Arc<Principal>,
@@ -211,7 +210,7 @@ async fn initialize(
     Ok(response)
 }
 
-/// A message that wants no answer, and gets one only where it cannot be taken.
+/// Delivers a message that expects no response; it gets one only if it is refused.
 async fn deliver(
     client: Arc<dyn ClientHandler>,
     posted: PostedMessage,
@@ -222,7 +221,7 @@ async fn deliver(
     Ok(plain(answer, Some(slot)))
 }
 
-/// An answer that is one text, or none.
+/// Builds a response that is one JSON text, or empty.
 fn plain(answer: Option<GatewayResponse>, slot: Option<RequestSlot>) -> Response<ResponseBody> {
     let Some(GatewayResponse { text, status, .. }) = answer else {
         let mut response = Response::new(ResponseBody::Empty);
@@ -235,8 +234,7 @@ fn plain(answer: Option<GatewayResponse>, slot: Option<RequestSlot>) -> Response
     response
 }
 
-/// Whether a request is one to listen, by its header: one that lies is refused behind the door. A large one counts as
-/// any other.
+/// Reports whether the headers ask to listen and the message is small; the handler refuses headers that lie.
 fn listens(headers: &McpHeaders, message: &Message) -> bool {
     message.text().len() <= MOST_LISTEN && names_listening(headers)
 }
@@ -249,5 +247,5 @@ fn not_text() -> HttpRefusal {
     HttpRefusal::new(StatusCode::BAD_REQUEST, "the body is not UTF-8").code(PARSE_ERROR)
 }
 
-/// The largest request to listen, with the addresses of all that it is to hear of.
+/// The largest request to listen, in bytes, with the URIs of all resources that it subscribes to.
 const MOST_LISTEN: usize = 320 << 10;

@@ -1,4 +1,4 @@
-//! How often one client may ask: a bucket for each, kept as the moment at which it will be full again.
+//! The rate limit of clients: a token bucket for each, stored as the time at which it will be full again.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,20 +10,20 @@ use tokio::time::Instant;
 use super::options::RateLimit;
 use crate::gateway::client::Principal;
 
-/// Whose bucket it is.
+/// The client that a bucket belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum RateKey {
-    /// Somebody with a token.
+    /// A client with a token.
     Principal(Arc<Principal>),
-    /// Somebody without one, or with a wrong one.
+    /// A client without a token, or with a wrong one.
     Peer(IpAddr),
 }
 
-/// The buckets of all clients.
+/// The rate limit with the buckets of all clients.
 pub(super) struct RateLimiter {
-    /// What one request costs in time.
+    /// The time that refills one request.
     cost: Duration,
-    /// What the whole bucket holds.
+    /// The time that refills the whole bucket.
     depth: Duration,
     full_at: Mutex<HashMap<RateKey, Instant>>,
 }
@@ -34,7 +34,7 @@ impl RateLimiter {
         RateLimiter { cost, depth: cost.saturating_mul(rate.burst.max(1)), full_at: Mutex::default() }
     }
 
-    /// Takes one request out of a bucket, or says how long to wait for it.
+    /// Takes one request out of a bucket, or returns how long to wait.
     pub(super) fn take(&self, asker: RateKey, now: Instant) -> Result<(), Duration> {
         let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
         if full_at.len() >= MOST && !full_at.contains_key(&asker) {
@@ -54,7 +54,7 @@ impl RateLimiter {
     }
 }
 
-/// Buckets that are not full at the same time; who comes then waits.
+/// The most buckets that are not full; beyond that, new clients wait.
 const MOST: usize = 16 << 10;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Why a request is not let through, as an answer that says how to mend it.
+//! Refusals of requests: a status and a message that says how to fix the request.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -19,19 +19,19 @@ use crate::rpc::code::SERVER_ERROR;
 use crate::rpc::{self, Unreadable};
 use crate::words::NamedCase;
 
-/// Why a request is not let through.
+/// The response to a request that is refused.
 #[derive(Debug)]
 pub(in crate::gateway) struct HttpRefusal {
     pub(super) status: StatusCode,
     code: i64,
     message: Cow<'static, str>,
     header: Option<(HeaderName, HeaderValue)>,
-    /// It is refused because there is too much of something; it is worth trying again.
+    /// A limit is reached, so the client may try again later.
     full: bool,
 }
 
 impl HttpRefusal {
-    /// A refusal with the code that JSON-RPC leaves to servers.
+    /// Creates a refusal with JSON-RPC's generic server error code.
     pub(super) fn new(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
         HttpRefusal { status, code: SERVER_ERROR, message: message.into(), header: None, full: false }
     }
@@ -40,7 +40,7 @@ impl HttpRefusal {
         HttpRefusal { code, ..self }
     }
 
-    /// Refuses a text that is not a message.
+    /// Creates a refusal for a body that is not a JSON-RPC message.
     pub(super) fn unreadable(unreadable: &Unreadable) -> Self {
         let RpcError { code, message, .. } = unreadable.error();
         HttpRefusal::new(StatusCode::BAD_REQUEST, message).code(code)
@@ -52,21 +52,21 @@ impl HttpRefusal {
     }
 
     pub(super) fn method(allowed: &'static str) -> Self {
-        let message = format!("this method is not served here: use {allowed}");
+        let message = format!("method not allowed: use {allowed}");
         let header = Some((ALLOW, HeaderValue::from_static(allowed)));
         HttpRefusal { header, ..HttpRefusal::new(StatusCode::METHOD_NOT_ALLOWED, message) }
     }
 
-    /// Something is full; it is worth trying again.
+    /// Creates a refusal because a limit for all clients is reached; the client may try again.
     pub(in crate::gateway) fn busy(message: impl Into<Cow<'static, str>>) -> Self {
         HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, message).retry_after(Duration::from_secs(1))
     }
 
-    /// The house does not let a principal in: there is no room, or what it may use cannot be had.
+    /// Creates a refusal because the gateway cannot open a gate for the principal.
     pub(super) fn from_gate_error(principal: &Principal, why: &GateError) -> Self {
         match why {
             GateError::Settings(text) => {
-                let message = format!("the principal {:?} cannot be let in: {text}", principal.name);
+                let message = format!("principal {:?} cannot be served: {text}", principal.name);
                 debug!("{message}");
                 HttpRefusal::new(StatusCode::FORBIDDEN, message)
             }
@@ -74,7 +74,7 @@ impl HttpRefusal {
         }
     }
 
-    /// One principal has its share of what several want; it is worth trying again.
+    /// Creates a refusal because one principal has used up its share; the client may try again.
     pub(super) fn over_share(message: impl Into<Cow<'static, str>>) -> Self {
         HttpRefusal::new(StatusCode::TOO_MANY_REQUESTS, message).retry_after(Duration::from_secs(1))
     }
@@ -84,15 +84,15 @@ impl HttpRefusal {
         HttpRefusal { header: Some((RETRY_AFTER, HeaderValue::from(seconds.max(1)))), full: true, ..self }
     }
 
-    /// A message has more bytes than may be; `what` is how it comes.
+    /// Creates a refusal because a message is too long; `what` names its container, such as `body` or `line`.
     pub(in crate::gateway) fn too_long(what: &str, most: usize) -> Self {
-        let message = format!("the {what} is larger than {most} bytes, which is the most this gateway takes");
+        let message = format!("the {what} is larger than {most} bytes, the limit of this gateway");
         HttpRefusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
     }
 
-    /// The JSON-RPC message that says so, to the request of this id.
+    /// Returns the refusal as a JSON-RPC error response to the request with this id.
     pub(in crate::gateway) fn answer(&self, id: Option<&str>) -> String {
-        // The code that a call has if it finds no place.
+        // The code of a call that finds the queue full.
         let data = self.full.then(|| to_raw(&json!({"code": Code::QueueFull.name()})));
         rpc::error(id, &RpcError { data, ..RpcError::new(self.code, self.message.as_ref()) })
     }
@@ -106,5 +106,5 @@ impl HttpRefusal {
     }
 }
 
-/// The type of an answer that is one text.
+/// The content type of a plain response.
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");

@@ -1,4 +1,4 @@
-//! Where each request comes first: is it meant for us, who sends it, is there room, and which part of us answers it.
+//! The first steps of each request: checks its host, origin, token and rate, and routes it to the code that answers it.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -35,7 +35,7 @@ use crate::gateway::client::{ClientFactory, Principal};
 use crate::spin_wait::SpinWait;
 use crate::transport::BoxFuture;
 
-/// What all connections of a door share.
+/// The state that all connections of an HTTP server share.
 pub(super) struct HttpState {
     pub(super) client_factory: Arc<dyn ClientFactory>,
     pub(super) pages: Arc<dyn PageHandler>,
@@ -47,12 +47,12 @@ pub(super) struct HttpState {
 }
 
 impl HttpState {
-    /// The rules of now.
+    /// Returns the rules in force.
     pub(super) fn rules(&self) -> Arc<HttpRules> {
         self.rules.get()
     }
 
-    /// Refuses one who asks too often: a principal, or whoever is at this address where no token tells them apart.
+    /// Refuses a request beyond the rate limit of its principal or, without tokens, of its address.
     pub(super) fn check_rate(&self, principal: Option<&Arc<Principal>>, peer: IpAddr) -> Result<(), HttpRefusal> {
         let rules = self.rules();
         let Some(buckets) = &rules.rate_limiter else { return Ok(()) };
@@ -62,21 +62,21 @@ impl HttpState {
         };
         buckets.take(asker, Instant::now()).map_err(|wait| {
             self.load.shed_rate.fetch_add(1, Relaxed);
-            HttpRefusal::new(StatusCode::TOO_MANY_REQUESTS, "this client asks too often: wait, as Retry-After says")
+            HttpRefusal::new(StatusCode::TOO_MANY_REQUESTS, "rate limit exceeded: wait as long as Retry-After says")
                 .retry_after(wait)
         })
     }
 
-    /// Waits until the door is told to stop.
+    /// Waits until the server is told to stop.
     pub(super) fn stopped(&self) -> BoxFuture<'static, ()> {
         let mut stopping = self.stopping.clone();
         Box::pin(async move {
-            // A door that is gone has stopped too.
+            // A dropped server has stopped too.
             let _ = stopping.wait_for(|stopping| *stopping).await;
         })
     }
 
-    /// The same, or until the token is taken away with which a principal asked to be shown something.
+    /// Waits until the server is told to stop or the principal's token is revoked.
     pub(super) fn until_revoked(
         &self,
         pass: TokenDigest,
@@ -94,14 +94,14 @@ impl HttpState {
     }
 }
 
-/// One connection, as its requests see it.
+/// The connection of a request.
 pub(super) struct ConnectionContext {
     pub(super) state: Arc<HttpState>,
     pub(super) timer: Arc<ConnectionTimer>,
     pub(super) info: ConnectionInfo,
-    /// The host that its first good request named, and the rules by which it is good.
+    /// The host that passed the check, and the rules of that check.
     pub(super) host: Mutex<Option<(Arc<HttpRules>, HeaderValue)>>,
-    /// Its place among the connections.
+    /// The connection's entry in the table.
     pub(super) connection: Arc<TrackedConnection>,
 }
 
@@ -127,7 +127,7 @@ impl ConnectionContext {
         }
     }
 
-    /// Whether the request is meant for us, and who sends it.
+    /// Checks the host and origin of a request, and authenticates it.
     fn identify(&self, head: &Parts) -> Result<RequestIdentity, HttpRefusal> {
         let state = &*self.state;
         let rules = state.rules();
@@ -139,7 +139,7 @@ impl ConnectionContext {
         Ok(RequestIdentity { origin: origin.cloned(), principal: rules.authenticator.authenticate(&head.headers) })
     }
 
-    /// A connection says the same in each of its requests, so what was good by the same rules is not looked at again.
+    /// Checks the host, which is quick if the connection named the same host before under the same rules.
     fn check_host(&self, head: &Parts, rules: &Arc<HttpRules>) -> Result<(), HttpRefusal> {
         let mut known = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         let good = known.as_ref().filter(|(by, _)| Arc::ptr_eq(by, rules)).map(|(_, host)| host);
@@ -163,7 +163,7 @@ impl ConnectionContext {
         }
         if head.uri.path() != "/mcp" {
             let response = self.page(&head, body, shown, busy).await?;
-            // What no page wants is not waited for, but for long enough that the client comes to read the answer.
+            // Discard a body that no page reads, so that the client gets to read the response.
             Self::discard_body(asks_first, body).await;
             return Ok(response);
         }
@@ -192,16 +192,16 @@ impl ConnectionContext {
         busy: BusyGuard,
     ) -> Result<Response<ResponseBody>, HttpRefusal> {
         media::check_page(&head.method, &head.headers)?;
-        // A missing token is for the page to judge, a wrong one is not.
+        // The page decides about a missing token; a wrong one is refused here.
         let principal = match shown {
             AuthResult::Missing => {
-                // Who only looks, such as a probe of health, does not wait for the sake of others behind the same proxy.
+                // Reading, as a health probe does, is not limited because of other clients behind the same proxy.
                 if !matches!(head.method, Method::GET | Method::HEAD) {
                     self.state.check_rate(None, self.info.peer())?;
                 }
                 None
             }
-            // Whether we live is told to everybody, however many ask and however often.
+            // Health is reported to everyone, without limits.
             AuthResult::Known(principal) if matches!(head.uri.path(), "/health" | "/ready") => Some(principal),
             shown => {
                 let principal = self.admit(shown)?;
@@ -209,7 +209,7 @@ impl ConnectionContext {
                 Some(principal)
             }
         };
-        // Content takes room that others need, so it is read only of whom the page lets bring some.
+        // A body takes memory that others need, so it is read only if the page accepts it from this principal.
         let bringer = principal
             .as_ref()
             .filter(|principal| self.state.pages.accepts_body(&head.method, head.uri.path(), principal));
@@ -229,7 +229,7 @@ impl ConnectionContext {
         page?.ok_or_else(|| HttpRefusal::new(StatusCode::NOT_FOUND, "there is no such page: MCP is at /mcp"))
     }
 
-    /// Lets a principal in who does not ask too often.
+    /// Requires a valid token and checks the rate limit.
     fn admit(&self, shown: AuthResult) -> Result<Arc<Principal>, HttpRefusal> {
         let principal = shown.required();
         if principal.is_err() {
@@ -239,7 +239,7 @@ impl ConnectionContext {
         principal
     }
 
-    /// Gives the connection a place, now that it is known who asks.
+    /// Claims a place for the connection, now that its client is identified.
     fn claim_connection(&self, principal: &Arc<Principal>) -> Result<(), HttpRefusal> {
         let holder = match self.state.rules().authenticator.allows_anonymous() {
             true => ConnectionOwner::Peer(self.info.peer()),
@@ -253,22 +253,22 @@ impl ConnectionContext {
         })
     }
 
-    /// Lets the connection tell news from now on, which takes it away from requests.
+    /// Marks the connection as one that only streams events.
     pub(super) fn mark_streaming(&self) -> Result<StreamingGuard, HttpRefusal> {
-        let full = "too many connections only wait for news: close one, or try again later";
+        let full = "too many connections are event streams: close one, or try again later";
         self.state.load.connections.mark_streaming(&self.connection).map_err(|_| HttpRefusal::busy(full))
     }
 
     async fn refuse(&self, refusal: HttpRefusal, asks_first: bool, body: &mut Incoming) -> Response<ResponseBody> {
-        debug!(peer = %self.info.peer(), status = refusal.status.as_u16(), "a request is refused");
-        // Who was late once is not waited for again.
+        debug!(peer = %self.info.peer(), status = refusal.status.as_u16(), "request refused");
+        // Do not wait again for a client that was late.
         if refusal.status != StatusCode::REQUEST_TIMEOUT {
             Self::discard_body(asks_first, body).await;
         }
         refusal.into_response()
     }
 
-    /// Throws away what is left of a request; who asked first has sent nothing.
+    /// Discards the rest of the body, unless the client waits for `100 Continue` and has sent nothing.
     async fn discard_body(asks_first: bool, body: &mut Incoming) {
         if !body.is_end_stream() && !asks_first {
             content::drain(body).await;
@@ -277,7 +277,7 @@ impl ConnectionContext {
 }
 
 struct RequestIdentity {
-    /// The page that asks, where one does.
+    /// The origin of the page that sent the request, if there is one.
     origin: Option<HeaderValue>,
     principal: AuthResult,
 }
@@ -286,7 +286,7 @@ fn is_preflight(head: &Parts) -> bool {
     head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// What a browser asks before a page of another origin may ask; only allowed origins come so far.
+/// Answers a CORS preflight; the origin has been checked before.
 fn preflight(asked: &HeaderMap) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::Empty);
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -299,7 +299,7 @@ fn preflight(asked: &HeaderMap) -> Response<ResponseBody> {
     response
 }
 
-/// Lets the page that asked read the answer.
+/// Adds the CORS headers that let the page read the response.
 fn allow_origin(mut response: Response<ResponseBody>, origin: Option<HeaderValue>) -> Response<ResponseBody> {
     let Some(origin) = origin else { return response };
     let headers = response.headers_mut();

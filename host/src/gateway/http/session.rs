@@ -1,4 +1,4 @@
-//! One session of the initialize era: its client, its streams, and the calls that go on without a connection.
+//! One session of the initialize era: its client, its streams, and calls that continue without a connection.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,14 +23,14 @@ use crate::gateway::client::{ClientHandler, Principal};
 pub(super) struct SessionId(u128);
 
 impl SessionId {
-    /// Draws an id that nobody can guess.
+    /// Draws a random id, or returns `None` if no random numbers are available.
     pub(super) fn draw() -> Option<Self> {
         let mut bytes = [0; 16];
         rustls::crypto::ring::default_provider().secure_random.fill(&mut bytes).ok()?;
         Some(SessionId(u128::from_be_bytes(bytes)))
     }
 
-    /// Reads what `Display` wrote.
+    /// Parses an id as `Display` writes it.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         let text: &[u8; 32] = text.try_into().ok()?;
         let id = text.iter().try_fold(0, |id, byte| {
@@ -51,19 +51,19 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// One session.
+/// One session of the initialize era.
 pub(super) struct HttpSession {
     pub(super) id: SessionId,
     pub(super) principal: Arc<Principal>,
     pub(super) client: Arc<dyn ClientHandler>,
-    /// What the gateway sends unasked: stream 0.
+    /// Stream 0, for messages that belong to no request.
     pub(super) standalone_stream: Arc<EventChannel>,
     load: Arc<LoadLimiter>,
     kept_events: usize,
     last_stream: AtomicU64,
     state: Mutex<State>,
-    /// Calls without a connection; none once the session has ended. Apart from the state, which a call that cannot be
-    /// started any more touches when it is dropped.
+    /// Calls without a connection; `None` once the session has ended. It has its own lock because dropping a call that
+    /// cannot start locks the state.
     calls: Mutex<Option<JoinSet<()>>>,
 }
 
@@ -93,7 +93,7 @@ impl HttpSession {
         })
     }
 
-    /// Somebody uses the session; none where it has ended.
+    /// Marks the session as in use, or returns `None` if it has ended.
     pub(super) fn enter(self: &Arc<Self>) -> Option<SessionGuard> {
         let mut state = self.state();
         if state.has_ended() {
@@ -103,13 +103,13 @@ impl HttpSession {
         Some(SessionGuard(self.clone()))
     }
 
-    /// A stream for the answer to a request of the principal that has this tab.
+    /// Creates a stream for the response to a request, counted against this usage.
     pub(super) fn stream(&self, usage: Option<Arc<PrincipalUsage>>) -> Arc<EventChannel> {
         let number = self.last_stream.fetch_add(1, Relaxed) + 1;
         EventChannel::resumable(number, self.kept_events, self.load.clone(), usage)
     }
 
-    /// Keeps a stream for a client that comes back, in place of the oldest that is over.
+    /// Keeps a stream for a client that reconnects; if too many are kept, the oldest goes, finished ones first.
     pub(super) fn keep(&self, channel: Arc<EventChannel>) {
         let mut state = self.state();
         if state.has_ended() {
@@ -122,13 +122,13 @@ impl HttpSession {
         state.streams.push_back(KeptStream { channel, over: None });
     }
 
-    /// All streams that are kept.
+    /// Returns all kept streams.
     pub(super) fn streams(&self) -> Vec<Arc<EventChannel>> {
         let state = self.state();
         state.streams.iter().map(|kept| &kept.channel).chain([&self.standalone_stream]).cloned().collect()
     }
 
-    /// The stream of this number, where it is kept.
+    /// Returns the stream with this number, if it is kept.
     pub(super) fn find(&self, number: u64) -> Option<Arc<EventChannel>> {
         if number == 0 {
             return Some(self.standalone_stream.clone());
@@ -137,7 +137,7 @@ impl HttpSession {
         state.streams.iter().map(|kept| &kept.channel).find(|channel| channel.number() == Some(number)).cloned()
     }
 
-    /// Forgets what is over for so long, and says whether the session itself was not used for `idle`.
+    /// Forgets streams that ended `kept_for` ago, and returns whether the session has been unused for `idle`.
     pub(super) fn sweep(&self, now: Instant, kept_for: Duration, idle: Duration) -> bool {
         if let Some(calls) = &mut *self.calls() {
             while calls.try_join_next().is_some() {}
@@ -156,7 +156,7 @@ impl HttpSession {
         self.state().is_idle(now, idle)
     }
 
-    /// Ends the session; true the first time. The client is then to be closed.
+    /// Ends the session and returns true the first time; the caller then closes the client.
     pub(super) fn end(&self) -> bool {
         let streams = {
             let mut state = self.state();
@@ -181,7 +181,7 @@ impl HttpSession {
     }
 }
 
-/// Somebody uses a session, which is not idle until this is dropped.
+/// A guard that keeps a session in use until it is dropped.
 pub(super) struct SessionGuard(Arc<HttpSession>);
 
 impl SessionGuard {
@@ -189,9 +189,9 @@ impl SessionGuard {
         &self.0
     }
 
-    /// Goes on with a call whose connection is gone; its answer is kept with its stream.
+    /// Continues a call whose connection is gone; its stream keeps the response.
     pub(super) fn continue_call(self, work: ResponseFuture, channel: Arc<EventChannel>, slot: Option<RequestSlot>) {
-        // Without a runtime the program ends.
+        // Without a runtime, the program is ending.
         let Ok(runtime) = Handle::try_current() else { return };
         let session = self.0.clone();
         let mut calls = session.calls();
@@ -217,7 +217,7 @@ impl Drop for SessionGuard {
 struct State {
     users: usize,
     used: Instant,
-    /// Its place among the sessions, until it ends.
+    /// The session's slot, until it ends.
     slot: Option<SessionSlot>,
     streams: VecDeque<KeptStream>,
 }
@@ -234,11 +234,11 @@ impl State {
 
 struct KeptStream {
     channel: Arc<EventChannel>,
-    /// When it was seen to be over.
+    /// When a sweep found that the stream had ended.
     over: Option<Instant>,
 }
 
-/// Streams of one session that are kept at the same time.
+/// The most streams that one session keeps.
 const KEPT_STREAMS: usize = 32;
 
 #[cfg(test)]

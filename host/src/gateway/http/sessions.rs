@@ -1,4 +1,4 @@
-//! The sessions of a door: opened by `initialize`, found by their id, ended by DELETE, by time, or with the door.
+//! The sessions of a server: opened by `initialize`, found by id, ended by DELETE, by idle time or with the server.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,12 +21,12 @@ use super::usage::{LimitReached, PrincipalUsage};
 use crate::gateway::client::{ClientFactory, Principal};
 use crate::rpc::code::NO_SESSION;
 
-/// The sessions of a door.
+/// All sessions of an HTTP server.
 pub(super) struct HttpSessions {
     rules: Arc<CurrentRules>,
     load: Arc<LoadLimiter>,
     state: Mutex<State>,
-    /// Clients that are being closed; none once the door is closed.
+    /// The clients that are being closed; `None` once the server is closed.
     closing: Mutex<Option<JoinSet<()>>>,
 }
 
@@ -39,7 +39,7 @@ impl HttpSessions {
         sessions
     }
 
-    /// Lets a client in; it has a session once that is settled.
+    /// Opens a client with a session that nobody can find until it is registered.
     pub(super) fn open(
         self: &Arc<Self>,
         factory: &dyn ClientFactory,
@@ -47,7 +47,8 @@ impl HttpSessions {
     ) -> Result<PendingSession, HttpRefusal> {
         let slot = self.session_slot(principal)?;
         let mut opening = PendingSession { sessions: self.clone(), session: None };
-        let id = SessionId::draw().ok_or_else(|| HttpRefusal::busy("there are no random numbers for a session now"))?;
+        let id =
+            SessionId::draw().ok_or_else(|| HttpRefusal::busy("no random numbers are available for a session id"))?;
         let rules = self.rules.get();
         let limits = &rules.limits;
         let unasked = EventChannel::resumable(0, limits.kept_events, self.load.clone(), self.load.usage(principal));
@@ -59,14 +60,14 @@ impl HttpSessions {
         Ok(opening)
     }
 
-    /// The session that a request names.
+    /// Returns the session that a request names.
     pub(super) fn find(&self, headers: &HeaderMap, principal: &Principal) -> Result<SessionGuard, HttpRefusal> {
         let Some(id) = headers.get(&SESSION_ID) else {
-            let message = "a session is needed: send initialize first, and then the Mcp-Session-Id of its answer";
+            let message = "a session is needed: send initialize first, then the Mcp-Session-Id from its response";
             return Err(HttpRefusal::new(StatusCode::BAD_REQUEST, message));
         };
         let session = SessionId::parse(id.as_bytes()).and_then(|id| self.state().table.get(&id).cloned());
-        // Somebody else's session is as unknown as one that never was.
+        // Another principal's session gets the same refusal as one that does not exist.
         let session = session.filter(|session| *session.principal == *principal).ok_or_else(unknown)?;
         if session.is_idle(Instant::now(), self.rules.get().limits.session_idle) {
             self.end(&session);
@@ -82,27 +83,29 @@ impl HttpSessions {
         self.close(session);
     }
 
-    /// Ends the sessions that nobody used for long, and forgets what was kept for long.
+    /// Ends idle sessions and forgets streams that were kept long enough.
     pub(super) fn sweep(&self) {
         let (now, rules) = (Instant::now(), self.rules.get());
         let all: Vec<_> = self.state().table.values().cloned().collect();
         for session in all {
             if session.sweep(now, rules.limits.kept_for, rules.limits.session_idle) {
-                debug!(principal = session.principal.name, "a session ends: nobody used it for long");
+                debug!(principal = session.principal.name, "ending an idle session");
                 self.end(&session);
             }
         }
     }
 
-    /// Ends the sessions of principals of this kind, and says how many there were.
+    /// Ends the sessions of the principals that `kind` selects, and returns how many there were.
     pub(super) fn end_those(&self, kind: impl Fn(&Principal) -> bool) -> usize {
         let all: Vec<_> = self.state().table.values().filter(|session| kind(&session.principal)).cloned().collect();
         all.iter().for_each(|session| self.end(session));
         all.len()
     }
 
-    /// Forgets events that were read, until it is enough, and says how many bytes those were: first of streams of the
-    /// principal that has this tab, and of streams that are over. What is another's is left where only its own is full.
+    /// Forgets read events until `enough` bytes are free, and returns the number of bytes freed.
+    ///
+    /// Streams of the principal with usage `own` come first, and ended streams before open ones. If only that principal
+    /// has reached its limit, streams of other principals are left alone.
     pub(super) fn forget_read(&self, own: Option<&PrincipalUsage>, full: LimitReached, enough: usize) -> usize {
         let all: Vec<_> = self.state().table.values().cloned().collect();
         let mut streams: Vec<_> = all.iter().flat_map(|session| session.streams()).collect();
@@ -118,31 +121,31 @@ impl HttpSessions {
         forgotten
     }
 
-    /// How often to sweep.
+    /// Returns the time between two sweeps.
     pub(super) fn sweep_interval(&self) -> Duration {
         let rules = self.rules.get();
         let limits = &rules.limits;
         (limits.session_idle.min(limits.kept_for) / 4).clamp(Duration::from_millis(100), SWEEP)
     }
 
-    /// Cancels what is under way in all sessions: each request gets an answer that says so.
+    /// Cancels the requests of all sessions; each gets a response that says so.
     pub(super) fn cancel_all(&self) {
         let all: Vec<_> = self.state().table.values().cloned().collect();
         all.iter().for_each(|session| session.client.cancel());
     }
 
-    /// Ends all sessions and waits for their clients to be closed. There are no new ones after that.
+    /// Ends all sessions and waits until their clients are closed; no session may be opened afterwards.
     pub(super) async fn end_all(&self) {
         let all: Vec<_> = self.state().table.values().cloned().collect();
         all.iter().for_each(|session| self.end(session));
         let closing = self.closing().take();
         if let Some(closing) = closing {
-            // Each has a limit of its own.
+            // Each task has its own time limit.
             closing.join_all().await;
         }
     }
 
-    /// A place for one more who stays: with a session, or listening without one.
+    /// Reserves a slot for one more session, or for a listener without a session.
     pub(super) fn session_slot(&self, principal: &Arc<Principal>) -> Result<SessionSlot, HttpRefusal> {
         let slot = self.load.session_slot(principal).or_else(|_| {
             self.sweep();
@@ -164,7 +167,7 @@ impl HttpSessions {
 
     /// Closes the client of a session that has just ended.
     fn close(&self, session: &Arc<HttpSession>) {
-        // Without a runtime the program ends.
+        // Without a runtime, the program is ending.
         let (true, Ok(runtime)) = (session.end(), Handle::try_current()) else { return };
         let (client, name) = (session.client.clone(), session.principal.name.clone());
         let close = async move {
@@ -187,7 +190,7 @@ impl HttpSessions {
     }
 }
 
-/// A session that nobody knows yet. Unless it is settled, its client is closed again.
+/// A session that is not registered yet; dropping it closes its client.
 pub(super) struct PendingSession {
     sessions: Arc<HttpSessions>,
     session: Option<Arc<HttpSession>>,
@@ -195,12 +198,12 @@ pub(super) struct PendingSession {
 
 impl PendingSession {
     pub(super) fn session(&self) -> &Arc<HttpSession> {
-        self.session.as_ref().expect("it is taken only by settling")
+        self.session.as_ref().expect("only `register` takes it")
     }
 
-    /// The session can be found from now on.
+    /// Registers the session, so that requests can find it, and returns its id.
     pub(super) fn register(mut self) -> SessionId {
-        let session = self.session.take().expect("it is settled once");
+        let session = self.session.take().expect("it is registered once");
         let id = session.id;
         let mut state = self.sessions.state();
         state.table.insert(id, session);
@@ -223,15 +226,15 @@ struct State {
 }
 
 fn unknown() -> HttpRefusal {
-    let message = "there is no such session (any more): send initialize again, without Mcp-Session-Id";
+    let message = "the session does not exist or has ended: send initialize again, without Mcp-Session-Id";
     HttpRefusal::new(StatusCode::NOT_FOUND, message).code(NO_SESSION)
 }
 
-/// The header of the session's id.
+/// The name of the header that carries the session id.
 pub(super) static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// How long a client may take to be closed.
 const CLOSE: Duration = Duration::from_secs(5);
-/// How long to wait for a session to end.
+/// How long a refused client is told to wait for a free session.
 const LATER: Duration = Duration::from_secs(30);
 /// The longest time between two sweeps.
 const SWEEP: Duration = Duration::from_secs(30);

@@ -1,21 +1,21 @@
-//! Headers that a request has once. Of two, a proxy in front of us may have checked the one that we do not look at. What a request
-//! says of its length is looked after by hyper.
+//! Headers that a request may have only once: of two, a proxy may have checked the one that the gateway ignores.
+//! hyper checks the headers about the length.
 
 use http::StatusCode;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN};
 
 use super::refusal::HttpRefusal;
 
-/// Refuses a request that says something twice that it may say once.
+/// Refuses a request that repeats a header which must be unique.
 pub(super) fn check(headers: &HeaderMap) -> Result<(), HttpRefusal> {
-    // Nearly no request repeats any header.
+    // Fast path: hardly any request repeats a header.
     if headers.len() == headers.keys_len() {
         return Ok(());
     }
     let repeated = |name: &&HeaderName| is_single(name) && headers.get_all(*name).iter().nth(1).is_some();
     match headers.keys().find(repeated) {
         Some(name) => {
-            let message = format!("the header {name} comes more than once: send it once");
+            let message = format!("header {name} is repeated: send it once");
             Err(HttpRefusal::new(StatusCode::BAD_REQUEST, message))
         }
         None => Ok(()),

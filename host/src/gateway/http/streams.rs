@@ -1,5 +1,5 @@
-//! GET and DELETE to `/mcp`, which only sessions have: the stream of unasked messages, what is left of a stream that
-//! was cut, and the end of a session.
+//! Handles GET and DELETE to `/mcp`, for sessions only: opens the standalone stream, resumes a broken stream, and ends
+//! a session.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::timer::BusyGuard;
 use super::tokens::TokenDigest;
 use crate::gateway::client::Principal;
 
-/// Opens the stream of unasked messages, in place of one that is open, or goes on with a stream after an event.
+/// Opens the standalone stream, replacing an open one, or resumes a stream after an event.
 pub(super) fn open(
     connection: &ConnectionContext,
     principal: &Arc<Principal>,
@@ -59,6 +59,6 @@ pub(super) fn delete(
 }
 
 fn nothing_kept() -> HttpRefusal {
-    let message = "nothing is kept of the stream of this event: leave out Last-Event-ID, or send the request again";
+    let message = "the events after this Last-Event-ID are gone: leave the header out, or send the request again";
     HttpRefusal::new(StatusCode::BAD_REQUEST, message)
 }

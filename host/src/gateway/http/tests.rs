@@ -1,4 +1,4 @@
-//! The door from outside, by clients that write HTTP by hand.
+//! Tests of the HTTP server with clients that write HTTP by hand.
 
 mod changing;
 mod ending;
@@ -39,10 +39,10 @@ use crate::spin_wait::SpinWait;
 use test_clients::{TestClientFactory, TestPages};
 use wire::{Reply, Wire};
 
-/// Longer than anything here takes, so that a mistake fails and does not hang.
+/// A time limit longer than any test step, so that a bug fails the test instead of hanging it.
 const LONG: Duration = Duration::from_secs(30);
 
-/// A door that is served in a task.
+/// A server that runs in a task.
 struct Running {
     address: SocketAddr,
     house: Arc<TestClientFactory>,
@@ -74,7 +74,7 @@ impl Running {
         Wire::new(TcpStream::connect(self.address).await.unwrap())
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on its own connection.
     async fn ask(&self, request: impl Into<Ask>) -> Reply {
         self.connect().await.ask(request).await
     }
@@ -85,11 +85,11 @@ impl Running {
     }
 }
 
-/// What connections share, without a listener: with the clock paused, real sockets would be too slow.
+/// A server without a listener, for tests with a paused clock, where real sockets would be too slow.
 struct Inside {
     desk: Arc<HttpState>,
     house: Arc<TestClientFactory>,
-    /// The last connection.
+    /// The task of the last connection.
     last: Mutex<Option<JoinHandle<()>>>,
     _stopping: watch::Sender<bool>,
 }
@@ -113,7 +113,7 @@ impl Inside {
         Inside { desk: state, house: factory, last: Mutex::default(), _stopping: stopping }
     }
 
-    /// A connection whose pipe holds so many bytes.
+    /// Opens a connection whose pipe holds this many bytes.
     fn connect(&self, holds: usize) -> Wire<DuplexStream> {
         let (ours, theirs) = tokio::io::duplex(holds);
         let local: SocketAddr = "127.0.0.1:1".parse().unwrap();
@@ -125,14 +125,14 @@ impl Inside {
         Wire::new(ours)
     }
 
-    /// Waits until the door has closed the last connection.
+    /// Waits until the server has closed the last connection.
     async fn ended(&self) {
         let task = self.last.lock().unwrap().take().expect("a connection");
         timeout(100 * LONG, task).await.expect("the connection ends").unwrap();
     }
 }
 
-/// A request to be written.
+/// A request to send.
 #[derive(Clone)]
 struct Ask {
     line: &'static str,
@@ -145,13 +145,13 @@ impl Ask {
         Ask { line, headers: vec![("Host", "localhost".to_owned())], body: String::new() }
     }
 
-    /// A message of the initialize era.
+    /// Creates a POST of a message of the initialize era.
     fn post(body: impl Into<String>) -> Self {
         let ask = Ask::new("POST /mcp").with("Accept", "application/json, text/event-stream");
         Ask { body: body.into(), ..ask.with("Content-Type", "application/json") }
     }
 
-    /// A request of 2026-07-28 with this method.
+    /// Creates a POST of a 2026-07-28 request with this method.
     fn modern(method: &str) -> Self {
         Ask::post(modern(method)).with("MCP-Protocol-Version", "2026-07-28")
     }
@@ -164,7 +164,7 @@ impl Ask {
         self.with("Mcp-Session-Id", id)
     }
 
-    /// Sets a header; an empty value takes it away.
+    /// Sets a header; an empty value removes it.
     fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         let value = value.into();
         self.headers.retain(|(known, _)| *known != name);
@@ -191,20 +191,20 @@ fn legacy(method: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#)
 }
 
-/// Two people with a token each.
+/// Returns the tokens of two principals.
 fn tokens() -> Tokens {
     let pair = |name: &str| (format!("{name}-s3cret"), Principal { name: name.to_owned(), admin: false });
     Tokens::new([pair("ann"), pair("bob")]).unwrap()
 }
 
-/// Opens a session and gives its id.
+/// Opens a session and returns its id.
 async fn open<T: wire::Pipe>(wire: &mut Wire<T>) -> String {
     let reply = wire.ask(Ask::post(legacy("initialize"))).await;
     assert_eq!(reply.status, 200, "{reply:?}");
     reply.header("mcp-session-id").expect("a session").to_owned()
 }
 
-/// All that is logged from now on in this thread, at every level.
+/// Captures everything that this thread logs from now on, at every level.
 fn capture() -> (Arc<Mutex<Vec<u8>>>, tracing::subscriber::DefaultGuard) {
     #[derive(Clone)]
     struct Into(Arc<Mutex<Vec<u8>>>);

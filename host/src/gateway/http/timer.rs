@@ -1,5 +1,4 @@
-//! How long a client may take for each thing that it does on a connection. One clock watches all of them, and a
-//! request costs it two looks at the time.
+//! Time limits for each phase of a connection. One timer covers all phases, and a request reads the clock only twice.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -13,30 +12,30 @@ use tokio::time::Instant;
 
 use super::options::GatewayLimits;
 
-/// What a client is doing on a connection, and since when.
+/// The current phase of a connection and when it began.
 #[derive(Debug)]
 pub(super) struct ConnectionTimer {
     start: Instant,
     limits: PhaseLimits,
     phase: AtomicU8,
-    /// Nanoseconds after the start.
+    /// When the phase began, in nanoseconds after the start.
     since: AtomicU64,
-    /// When it stopped reading, in nanoseconds after the start; `u64::MAX` while it reads.
+    /// When the client stopped reading, in nanoseconds after the start; `u64::MAX` while it reads.
     stalled: AtomicU64,
-    /// The content of the request is late; whoever reads it says so to the client.
+    /// The body of the request is late; the code that reads the body refuses the request.
     body_late: AtomicBool,
-    /// A request has said who asks; before that there is little time.
+    /// A request has identified its client; until then, a shorter limit applies.
     identified: AtomicBool,
 }
 
-/// What follows from a look at the clock.
+/// The result of checking the timer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TimerVerdict {
-    /// Look again then.
+    /// Check again at this time.
     InTime(Instant),
-    /// The content of a request is late.
+    /// The body of a request is late; check again at this time.
     BodyLate(Instant),
-    /// Close the connection.
+    /// Close the connection for this reason.
     Close(&'static str),
 }
 
@@ -52,7 +51,7 @@ impl ConnectionTimer {
         Arc::new(ConnectionTimer {
             start: Instant::now(),
             limits,
-            // A new connection is there to ask at once.
+            // A new connection should send a request at once.
             phase: AtomicU8::new(HEAD),
             since: AtomicU64::new(0),
             stalled: AtomicU64::new(u64::MAX),
@@ -61,24 +60,24 @@ impl ConnectionTimer {
         })
     }
 
-    /// The request has been read up to its content.
+    /// Starts the body phase, after the head of a request has been read.
     pub(super) fn start_request(self: &Arc<Self>) -> BusyGuard {
         self.body_late.store(false, Relaxed);
         self.phase.store(BODY, Relaxed);
         BusyGuard(self.clone())
     }
 
-    /// The content has been read; from now on it is the client who waits.
+    /// Ends the body phase; from now on the client waits for the gateway.
     pub(super) fn mark_body_read(&self) {
         self.phase.store(WORK, Relaxed);
     }
 
-    /// A request has said who asks.
+    /// Records that a request has identified its client.
     pub(super) fn mark_identified(&self) {
         self.identified.store(true, Relaxed);
     }
 
-    /// Whether no request is being served: the client is silent, or sends a head.
+    /// Reports whether the connection serves no request: the client is silent or sends a head.
     pub(super) fn is_waiting(&self) -> bool {
         matches!(self.phase.load(Relaxed), IDLE | HEAD)
     }
@@ -87,14 +86,14 @@ impl ConnectionTimer {
         self.body_late.load(Relaxed)
     }
 
-    /// Looks at the clock.
+    /// Compares the current phase with its limit.
     pub(super) fn check(&self, now: Instant) -> TimerVerdict {
         let elapsed = |since: u64| now.saturating_duration_since(self.start + Duration::from_nanos(since));
         let mut next = self.limits.shortest();
         let stalled = self.stalled.load(Relaxed);
         if stalled != u64::MAX {
             match self.limits.write.checked_sub(elapsed(stalled)) {
-                None | Some(Duration::ZERO) => return TimerVerdict::Close("it does not read what is written to it"),
+                None | Some(Duration::ZERO) => return TimerVerdict::Close("the client does not read the response"),
                 Some(left) => next = next.min(left),
             }
         }
@@ -103,9 +102,9 @@ impl ConnectionTimer {
             false => limit.min(self.limits.unidentified),
         };
         let (limit, verdict) = match self.phase.load(Relaxed) {
-            IDLE if stalled == u64::MAX => (of_known(self.limits.idle), TimerVerdict::Close("it was silent for long")),
+            IDLE if stalled == u64::MAX => (of_known(self.limits.idle), TimerVerdict::Close("idle for too long")),
             HEAD => {
-                (of_known(self.limits.head), TimerVerdict::Close("it takes too long to send the head of a request"))
+                (of_known(self.limits.head), TimerVerdict::Close("the client takes too long to send a request head"))
             }
             BODY if !self.is_body_late() => (self.limits.body, TimerVerdict::BodyLate(now + next)),
             _ => return TimerVerdict::InTime(now + next),
@@ -124,7 +123,7 @@ impl ConnectionTimer {
     }
 }
 
-/// A request is being served, until this is dropped.
+/// A guard that marks the connection as serving a request until it is dropped.
 pub(super) struct BusyGuard(Arc<ConnectionTimer>);
 
 impl Drop for BusyGuard {
@@ -134,7 +133,7 @@ impl Drop for BusyGuard {
     }
 }
 
-/// A connection that is watched.
+/// A stream that reports reads and writes to the connection's timer.
 pub(super) struct TimedStream<T> {
     pub(super) io: T,
     pub(super) timer: Arc<ConnectionTimer>,
@@ -147,7 +146,7 @@ impl<T> TimedStream<T> {
             (Poll::Pending, u64::MAX) => self.timer.stalled.store(self.timer.now(), Relaxed),
             (Poll::Ready(_), since) if since != u64::MAX => {
                 self.timer.stalled.store(u64::MAX, Relaxed);
-                // Who still reads the last answer is not silent.
+                // A client that still reads the last response is not idle.
                 self.timer.since.fetch_max(self.timer.now(), Relaxed);
             }
             _ => {}
@@ -205,7 +204,7 @@ struct PhaseLimits {
 }
 
 impl PhaseLimits {
-    /// Whoever looks at the clock so often misses nothing: no phase is shorter.
+    /// Returns the shortest limit, which is how often the timer must be checked.
     fn shortest(&self) -> Duration {
         self.idle.min(self.head).min(self.body).min(self.write).min(self.unidentified)
     }

@@ -1,4 +1,4 @@
-//! The certificate of a door, read again when its files change.
+//! The TLS certificate of a server, which is read again when its files change.
 
 use std::fs;
 use std::io;
@@ -16,32 +16,32 @@ use super::HttpServerError;
 use super::options::CertificateFiles;
 use crate::ownership;
 
-/// The certificate of a door.
+/// The TLS certificate of a server.
 pub(super) struct Certificate(Mutex<LoadedCertificate>);
 
 impl Certificate {
-    /// Reads it for the first time.
+    /// Reads the certificate for the first time.
     pub(super) fn open(files: CertificateFiles) -> Result<Arc<Self>, HttpServerError> {
         Ok(Arc::new(Certificate(Mutex::new(LoadedCertificate::read(files)?))))
     }
 
-    /// Takes another one for the next handshake.
+    /// Replaces the certificate, starting with the next handshake.
     pub(super) fn replace(&self, state: LoadedCertificate) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = state;
     }
 
-    /// What the next handshake is made with. A new certificate that cannot be read is not used, and told once.
+    /// Returns the acceptor for the next handshake; a changed certificate that cannot be read is logged once, not used.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = Stamp::of(&state.files);
         if stamp != state.stamp && state.failed.as_ref() != Some(&stamp) {
             match read(&state.files) {
                 Ok(config) => {
-                    info!(certificate = %state.files.certificate.display(), "the certificate has been read again");
+                    info!(certificate = %state.files.certificate.display(), "certificate reloaded");
                     (state.config, state.stamp, state.failed) = (config, stamp, None);
                 }
                 Err(error) => {
-                    warn!(%error, "the new certificate is not used");
+                    warn!(%error, "cannot use the changed certificate; the old one stays in use");
                     state.failed = Some(stamp);
                 }
             }
@@ -50,13 +50,13 @@ impl Certificate {
     }
 }
 
-/// A certificate that was read.
+/// A certificate that has been read.
 pub(super) struct LoadedCertificate {
     files: CertificateFiles,
     config: Arc<ServerConfig>,
-    /// What the files were like when they were read.
+    /// The stamp of the files when they were read.
     stamp: Stamp,
-    /// What they were like when they could not be read.
+    /// The stamp of the files when reading them failed.
     failed: Option<Stamp>,
 }
 
@@ -67,7 +67,7 @@ impl LoadedCertificate {
     }
 }
 
-/// What changes when a file is written or replaced.
+/// Metadata that changes when a file is written or replaced.
 #[derive(PartialEq, Eq)]
 struct Stamp([Option<(SystemTime, u64, u64)>; 2]);
 
@@ -93,10 +93,10 @@ fn node(_: &fs::Metadata) -> u64 {
 fn read(files: &CertificateFiles) -> Result<Arc<ServerConfig>, HttpServerError> {
     let chain = CertificateDer::pem_slice_iter(&load(&files.certificate)?).collect::<Result<Vec<_>, _>>();
     let chain = chain.ok().filter(|chain| !chain.is_empty());
-    let chain = chain.ok_or_else(|| unusable(&files.certificate, "it holds no certificate in PEM"))?;
-    // What is wrong with a key is not said in its own words.
+    let chain = chain.ok_or_else(|| unusable(&files.certificate, "it contains no certificate in PEM"))?;
+    // The parser's error is dropped, because it may quote the key.
     let key = PrivateKeyDer::from_pem_slice(&load(&files.key)?);
-    let key = key.map_err(|_| unusable(&files.key, "it holds no private key in PEM"))?;
+    let key = key.map_err(|_| unusable(&files.key, "it contains no private key in PEM"))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let versions = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = versions.expect("ring knows TLS 1.2 and 1.3").with_no_client_auth();

@@ -1,4 +1,4 @@
-//! Who a client is, by the bearer token that it shows. No token is kept, only its digest.
+//! Authenticates clients by bearer token. Only digests of tokens are kept.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use super::HttpServerError;
 use super::refusal::HttpRefusal;
 use crate::gateway::client::Principal;
 
-/// The tokens that open a door, and whose they are.
+/// The accepted tokens and their principals.
 #[derive(Debug, Clone, Default)]
 pub struct Tokens(Vec<Entry>);
 
 impl Tokens {
-    /// Takes pairs of a token and who shows it.
+    /// Creates the list from pairs of a token and its principal.
     pub fn new(pairs: impl IntoIterator<Item = (String, Principal)>) -> Result<Self, HttpServerError> {
         let mut entries = Vec::new();
         for (token, principal) in pairs {
@@ -28,7 +28,7 @@ impl Tokens {
         Ok(Tokens(entries))
     }
 
-    /// A token that nobody can guess, which opens a door to an admin; none where there are no random numbers.
+    /// Draws a random token for the local admin, or returns `None` if no random numbers are available.
     pub fn draw() -> Option<(String, Self)> {
         let mut bytes = [0; 32];
         rustls::crypto::ring::default_provider().secure_random.fill(&mut bytes).ok()?;
@@ -37,12 +37,12 @@ impl Tokens {
         Some((token, tokens))
     }
 
-    /// Whether there are none, so that everybody is let in.
+    /// Reports whether there are no tokens, so that clients need none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whose token this is. Every entry is looked at, however early one fits.
+    /// Returns the principal of a token; it compares all entries, so that the time reveals nothing.
     fn owner(&self, token: &[u8]) -> Option<&Arc<Principal>> {
         let shown = digest(token);
         let mut found = u32::MAX;
@@ -54,16 +54,16 @@ impl Tokens {
     }
 }
 
-/// Tells who sends a request.
+/// Finds the principal that sends a request.
 pub(super) struct Authenticator {
     tokens: Tokens,
-    /// What an admin shows where no token is asked for.
+    /// The tokens that make an admin when `tokens` is empty.
     dashboard: Tokens,
-    /// Who shows nothing, where no token is asked for.
+    /// The principal of clients without a token when `tokens` is empty.
     anonymous: Arc<Principal>,
 }
 
-/// The token that a request shows, to be known again.
+/// The digest of the token in a request, for checking it again later.
 #[derive(Clone, Copy)]
 pub(super) struct TokenDigest(Option<[u8; 32]>);
 
@@ -73,31 +73,31 @@ impl TokenDigest {
     }
 }
 
-/// What a request shows.
+/// The outcome of authenticating a request.
 pub(super) enum AuthResult {
     /// A principal.
     Known(Arc<Principal>),
-    /// Nothing, where a token is asked for.
+    /// No token, although one is required.
     Missing,
-    /// A token that nobody has.
+    /// A token of no principal.
     Unknown,
-    /// Something that is not one token.
+    /// More than one token.
     Malformed,
 }
 
 impl Authenticator {
-    /// Asks for these tokens. Where there are none, whoever shows a token of `dashboard` is its owner, and all others are
-    /// `everybody`.
+    /// Requires one of `tokens`. If there are none, a token of `dashboard` identifies its owner, and all other clients
+    /// are `everybody`.
     pub(super) fn new(tokens: Tokens, dashboard: Tokens, everybody: Principal) -> Self {
         Authenticator { tokens, dashboard, anonymous: Arc::new(everybody) }
     }
 
-    /// The same door with other tokens.
+    /// Returns a copy of the authenticator with other tokens.
     pub(super) fn with(&self, tokens: Tokens) -> Self {
         Authenticator { tokens, dashboard: self.dashboard.clone(), anonymous: self.anonymous.clone() }
     }
 
-    /// Whether this principal still has a token.
+    /// Reports whether the principal still has a token, or needs none.
     pub(super) fn has_principal(&self, principal: &Principal) -> bool {
         let has = |tokens: &Tokens| tokens.0.iter().any(|entry| *entry.principal == *principal);
         match self.tokens.is_empty() {
@@ -106,7 +106,7 @@ impl Authenticator {
         }
     }
 
-    /// Whether this is still a token of this principal, where one is asked for.
+    /// Reports whether the token still belongs to the principal, or the principal needs none.
     pub(super) fn accepts(&self, TokenDigest(shown): TokenDigest, principal: &Principal) -> bool {
         let same = |entry: &Entry| shown.is_some_and(|shown| entry.digest.ct_eq(&shown).into());
         let has = |tokens: &Tokens| tokens.0.iter().any(|entry| same(entry) && *entry.principal == *principal);
@@ -116,12 +116,12 @@ impl Authenticator {
         }
     }
 
-    /// Whether everybody is the same principal, and only the peer tells them apart.
+    /// Reports whether no tokens are required, so that only addresses tell clients apart.
     pub(super) fn allows_anonymous(&self) -> bool {
         self.tokens.is_empty()
     }
 
-    /// Whether several principals share what there is.
+    /// Reports whether there are several principals.
     pub(super) fn has_several_principals(&self) -> bool {
         self.tokens.0.windows(2).any(|pair| pair[0].principal != pair[1].principal)
     }
@@ -146,7 +146,7 @@ impl Authenticator {
 }
 
 impl AuthResult {
-    /// The principal, or why the request cannot have one.
+    /// Returns the principal, or the refusal for a request without one.
     pub(super) fn required(self) -> Result<Arc<Principal>, HttpRefusal> {
         match self {
             AuthResult::Known(principal) => Ok(principal),
@@ -154,10 +154,10 @@ impl AuthResult {
                 Err(HttpRefusal::unauthorized("a token is needed: send `Authorization: Bearer TOKEN`"))
             }
             AuthResult::Unknown => {
-                Err(HttpRefusal::unauthorized("nobody has this token: check the one in your settings"))
+                Err(HttpRefusal::unauthorized("this token is unknown: check the one in your settings"))
             }
             AuthResult::Malformed => {
-                let message = "a request shows one token: send one header `Authorization: Bearer TOKEN`";
+                let message = "more than one token: send one header `Authorization: Bearer TOKEN`";
                 Err(HttpRefusal::new(StatusCode::BAD_REQUEST, message))
             }
         }
@@ -166,7 +166,7 @@ impl AuthResult {
 
 #[derive(Debug, Clone)]
 struct Entry {
-    /// Of equal length for all, so that a comparison tells nothing about the token.
+    /// The digest, which has a fixed length, so that comparing it reveals nothing about the token.
     digest: [u8; 32],
     principal: Arc<Principal>,
 }

@@ -1,4 +1,4 @@
-//! What each principal has of what all share, so that where there are several none takes all of it.
+//! Usage by principal, so that none of several principals takes all of a shared resource.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -6,33 +6,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::gateway::client::Principal;
 
-/// What one principal has now.
+/// The resources that one principal uses now.
 #[derive(Debug, Default)]
 pub(in crate::gateway) struct PrincipalUsage {
     pub(super) requests: AtomicUsize,
     pub(super) bytes: AtomicUsize,
     pub(super) session_slots: AtomicUsize,
     pub(super) event_bytes: AtomicUsize,
-    /// Of these, what was read and is kept.
+    /// How many of the event bytes were read and are kept.
     pub(super) read_bytes: AtomicUsize,
 }
 
-/// What each principal has now.
+/// The resources that each principal uses now.
 #[derive(Debug, Default)]
 pub(super) struct UsageByPrincipal {
-    /// There are several principals; who is alone may have all.
+    /// There are several principals; a single one may use everything.
     several: AtomicBool,
     principals: Mutex<HashMap<Arc<Principal>, Arc<PrincipalUsage>>>,
 }
 
 impl UsageByPrincipal {
-    /// Says whether there are several principals, and forgets those who have nothing.
+    /// Sets whether there are several principals, and forgets those that use nothing.
     pub(super) fn set(&self, several: bool) {
         self.several.store(several, Relaxed);
         self.principals.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, usage| Arc::strong_count(usage) > 1);
     }
 
-    /// What this principal has; none where nobody counts.
+    /// Returns the usage of a principal, or `None` if there is only one principal.
     pub(super) fn of(&self, principal: &Arc<Principal>) -> Option<Arc<PrincipalUsage>> {
         if !self.several.load(Relaxed) {
             return None;
@@ -41,26 +41,26 @@ impl UsageByPrincipal {
         if let Some(usage) = tabs.get(principal) {
             return Some(Arc::clone(usage));
         }
-        // As many as there are principals with a token.
+        // Bounded by the number of principals with a token.
         let usage = Arc::<PrincipalUsage>::default();
         tabs.insert(principal.clone(), usage.clone());
         Some(usage)
     }
 }
 
-/// How much there is of something, for all and for one of several.
+/// A limit for all principals together, and for one of several.
 #[derive(Debug)]
 pub(super) struct SharedLimit {
     all: AtomicUsize,
     one: AtomicUsize,
 }
 
-/// What is too little.
+/// Which limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LimitReached {
-    /// What there is for all.
+    /// The limit for all.
     All,
-    /// What one of several may have.
+    /// The limit for one of several principals.
     Own,
 }
 
@@ -71,19 +71,19 @@ impl SharedLimit {
         limit
     }
 
-    /// Takes another limit, of which one may have three quarters, and in any case `least`.
+    /// Sets the limit; one principal may use three quarters of it, and always at least `least`.
     pub(super) fn set(&self, most: usize, least: usize) {
         let share = most.saturating_sub((most / 4).max(1));
         self.all.store(most, Relaxed);
         self.one.store(share.max(least), Relaxed);
     }
 
-    /// What there is for all.
+    /// Returns the limit for all.
     pub(super) fn all(&self) -> usize {
         self.all.load(Relaxed)
     }
 
-    /// Takes so much for one, where there is as much for all and for that one.
+    /// Takes `amount` if it fits both the limit for all and the limit for one principal.
     pub(super) fn take(&self, all: &AtomicUsize, own: Option<&AtomicUsize>, amount: usize) -> Result<(), LimitReached> {
         if own.is_some_and(|own| !take(own, amount, self.one.load(Relaxed))) {
             return Err(LimitReached::Own);
@@ -98,7 +98,7 @@ impl SharedLimit {
     }
 }
 
-/// Takes so much of what there is.
+/// Adds `amount` to the count unless that exceeds `most`, and returns whether it fits.
 fn take(count: &AtomicUsize, amount: usize, most: usize) -> bool {
     let before = count.fetch_add(amount, Relaxed);
     let fits = before.saturating_add(amount) <= most;

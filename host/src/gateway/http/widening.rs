@@ -1,4 +1,4 @@
-//! What no change may do to a door that is served: open it wider than it was opened at the start.
+//! Refuses changes that would open a running HTTP server wider than it was at the start.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use super::HttpServerError;
 use super::hosts::AllowedHosts;
 use super::options::HttpOptions;
 
-/// Refuses options that open a door wider. `speaks_tls` says whether the door does now, whatever was asked for since.
+/// Refuses options that open the server wider; `speaks_tls` says whether it uses TLS now, whatever was requested since.
 pub(super) fn refuse_wider(
     before: &HttpOptions,
     hosts: &AllowedHosts,
@@ -15,7 +15,7 @@ pub(super) fn refuse_wider(
 ) -> Result<(), HttpServerError> {
     let mut wider = Vec::new();
     if after.tokens.is_empty() && !before.tokens.is_empty() {
-        wider.push("takes away the last token, so that everybody could come in".to_owned());
+        wider.push("removes the last token, so that anyone could connect".to_owned());
     }
     if speaks_tls && after.tls.is_none() {
         wider.push("turns TLS off".to_owned());
@@ -25,7 +25,7 @@ pub(super) fn refuse_wider(
     }
     let beyond: Vec<String> = after.hosts.iter().filter(|entry| !hosts.cover(entry)).cloned().collect();
     if !beyond.is_empty() {
-        wider.push(format!("lets clients or pages come by {}", beyond.join(", ")));
+        wider.push(format!("allows more hosts or origins: {}", beyond.join(", ")));
     }
     match wider.is_empty() {
         true => Ok(()),
@@ -33,7 +33,7 @@ pub(super) fn refuse_wider(
     }
 }
 
-/// Whether one may be reached at the second address by somebody who does not reach the first.
+/// Reports whether clients that cannot reach the first address may reach the second.
 fn is_wider(before: IpAddr, after: IpAddr) -> bool {
     let covered = before.is_unspecified() && (before.is_ipv6() || after.is_ipv4());
     before != after && !after.is_loopback() && !covered
@@ -68,18 +68,18 @@ mod tests {
         let rows: &[(HttpOptions, HttpOptions, &str)] = &[
             (options(HERE, &[], 0, false), options(HERE, &[], 2, true), ""),
             (options(HERE, &[], 2, true), options(HERE, &[], 1, true), ""),
-            (options(HERE, &[], 1, false), options(HERE, &[], 0, false), "takes away the last token"),
+            (options(HERE, &[], 1, false), options(HERE, &[], 0, false), "removes the last token"),
             (options(HERE, &[], 1, true), options(HERE, &[], 1, false), "turns TLS off"),
             (options(HERE, &["a.example"], 1, false), options(HERE, &[], 1, false), ""),
             (options(HERE, &["A.example"], 1, false), options(HERE, &["a.example."], 1, false), ""),
             (options(HERE, &["a.example"], 1, false), options(HERE, &["a.example:81"], 1, false), ""),
-            (options(HERE, &["a.example:81"], 1, false), options(HERE, &["a.example"], 1, false), "come by a.example"),
+            (options(HERE, &["a.example:81"], 1, false), options(HERE, &["a.example"], 1, false), "origins: a.example"),
             (options(HERE, &["a.example:81"], 1, false), options(HERE, &["a.example:82"], 1, false), "a.example:82"),
-            (options(HERE, &["a.example"], 1, false), options(HERE, &["*"], 1, false), "come by *"),
+            (options(HERE, &["a.example"], 1, false), options(HERE, &["*"], 1, false), "origins: *"),
             (options(HERE, &["*"], 1, false), options(HERE, &["a.example"], 1, false), ""),
             (options(HERE, &["*"], 1, false), options(HERE, &["https://b.example"], 1, false), "https://b.example"),
             (options(HERE, &["https://a.example"], 1, false), options(HERE, &["a.example"], 1, false), "a.example"),
-            (options(HERE, &[], 1, false), options(HERE, &["https://b", "c"], 1, false), "come by https://b, c"),
+            (options(HERE, &[], 1, false), options(HERE, &["https://b", "c"], 1, false), "origins: https://b, c"),
             (options(HERE, &["https://b"], 1, false), options(HERE, &["HTTPS://B"], 1, false), ""),
         ];
         for (before, after, expected) in rows {
@@ -88,7 +88,7 @@ mod tests {
             assert!(found.contains(expected), "{found}");
         }
         let all = refused(&options(HERE, &[], 1, true), &options("0.0.0.0:80", &["x"], 0, false));
-        for part in ["takes away the last token", "turns TLS off", "listens on 0.0.0.0:80", "come by x", "restart"] {
+        for part in ["removes the last token", "turns TLS off", "listens on 0.0.0.0:80", "origins: x", "restart"] {
             assert!(all.contains(part), "{part}: {all}");
         }
     }

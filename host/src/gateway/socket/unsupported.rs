@@ -1,4 +1,4 @@
-//! Systems without sockets in folders: there gateways are asked over HTTP alone.
+//! Stubs for systems without Unix sockets, where commands reach gateways only over HTTP.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,40 +7,40 @@ use std::sync::Arc;
 use super::Gateway;
 use crate::config::variables::Variables;
 
-/// Where there would be sockets.
+/// Returns the folder in which sockets would be.
 pub fn folder(variables: &Variables) -> PathBuf {
     variables.workspace.clone()
 }
 
-/// Where the socket of the gateway with this process id would be.
+/// Returns where the socket of the gateway with this process id would be.
 pub fn path(folder: &Path, pid: u32) -> PathBuf {
     folder.join(pid.to_string())
 }
 
-/// A gateway that runs.
+/// A running gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningGateway {
-    /// Its process id.
+    /// The process id.
     pub pid: u32,
-    /// Its socket.
+    /// The path of the socket.
     pub path: PathBuf,
 }
 
-/// None can be found.
+/// Returns no gateways, since there are no sockets.
 pub async fn find_running(_folder: &Path) -> io::Result<Vec<RunningGateway>> {
     Ok(Vec::new())
 }
 
-/// A gateway that can be found.
+/// The socket of this gateway, which cannot exist here.
 pub enum GatewaySocket {}
 
-/// Nobody can be told.
+/// Opens no socket.
 pub async fn announce(_gateway: &Arc<Gateway>, _folder: &Path) -> Option<GatewaySocket> {
     None
 }
 
 impl GatewaySocket {
-    /// There is nothing to end.
+    /// Cannot be called, since there is no socket.
     pub async fn end(self) {
         match self {}
     }

@@ -1,4 +1,4 @@
-//! What comes from the client, a message a line, none longer than may be.
+//! Reads the client's messages, one per line, up to a length limit.
 
 mod skipped_line;
 
@@ -11,20 +11,20 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, BufReader};
 
 use skipped_line::SkippedLine;
 
-/// The lines of a client.
+/// The lines that a client sends.
 pub(super) struct ClientLines<I> {
     input: BufReader<I>,
-    /// The longest line, in bytes.
+    /// The length limit of a line, in bytes.
     most: Arc<AtomicUsize>,
 }
 
-/// What was read.
+/// The result of reading a line.
 pub(super) enum LineRead {
-    /// A line that is not empty, without its end.
+    /// A line that is not empty, without its line break.
     Message(String),
-    /// A line that was longer than may be and was thrown away; the id of its request, where it has one.
+    /// A line that was too long and was skipped, with the id of its request, if it has one.
     TooLong { most: usize, id: Option<String> },
-    /// Nothing: there are no more lines.
+    /// The input has ended.
     End,
 }
 
@@ -33,7 +33,7 @@ impl<I: AsyncRead + Unpin> ClientLines<I> {
         ClientLines { input: BufReader::with_capacity(READ, input), most }
     }
 
-    /// The next line that is not empty. What was read of it is lost where nobody waits for the rest.
+    /// Reads the next line that is not empty; dropping the future loses a partly read line.
     pub(super) async fn next(&mut self) -> io::Result<LineRead> {
         let mut line = Vec::new();
         loop {
@@ -62,7 +62,7 @@ impl<I: AsyncRead + Unpin> ClientLines<I> {
         }
     }
 
-    /// Throws the rest of a line away; gives the id of its request.
+    /// Skips the rest of a line, and returns the id of its request.
     async fn skip(&mut self, mut skipped: SkippedLine) -> io::Result<Option<String>> {
         loop {
             let (taken, whole) = chunk(&mut self.input).await?;
@@ -75,7 +75,8 @@ impl<I: AsyncRead + Unpin> ClientLines<I> {
     }
 }
 
-/// How much is there of the line, its end included, and whether that is all; at the end of the input nothing is.
+/// Returns how many bytes of the line are buffered, with its line break, and whether the line is complete; zero bytes
+/// mean the end of the input.
 async fn chunk(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<(usize, bool)> {
     let there = input.fill_buf().await?;
     Ok(match memchr(b'\n', there) {
@@ -84,7 +85,7 @@ async fn chunk(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<(usize, bo
     })
 }
 
-/// A line as text, in the memory that it is in.
+/// Converts a line to trimmed text, reusing its memory.
 fn text(mut line: Vec<u8>) -> String {
     line.truncate(line.trim_ascii_end().len());
     let blank = line.len() - line.trim_ascii_start().len();
@@ -93,16 +94,16 @@ fn text(mut line: Vec<u8>) -> String {
 }
 
 const READ: usize = 64 * 1024;
-/// The longest end of a line.
+/// The longest line break.
 const END: usize = 2;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What is read of this input, where no line has more than 40 bytes: the messages, and the ids of what is too long.
+    /// Reads all lines with a limit of 40 bytes: the messages, and the ids of lines that are too long.
     async fn read(input: &str) -> Vec<String> {
-        // In small pieces, so that every line comes in several.
+        // A small buffer, so that every line comes in several pieces.
         let mut lines = ClientLines { input: BufReader::with_capacity(7, input.as_bytes()), most: Arc::new(40.into()) };
         let mut all = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! What is written to the client, and how much of it waits to be read.
+//! Writes lines to the client, and tracks how much of them it has not read yet.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -16,34 +16,34 @@ use crate::gateway::http::LoadLimiter;
 use crate::json;
 use crate::transport::BoxFuture;
 
-/// The way to the client.
+/// The output to the client.
 pub(super) struct ClientOutput(Arc<OutputShared>);
 
-/// What is shared with the task that writes.
+/// The state that is shared with the writer task.
 struct OutputShared {
     queue: Mutex<OutputQueue>,
     load: Arc<LoadLimiter>,
-    /// Tells the task that there is something to do.
+    /// Wakes the writer task.
     changed: Notify,
-    /// Tells that the client has read on.
+    /// Signals that the client has read something.
     drained: Notify,
 }
 
-/// What waits to be written, each line with its end.
+/// The lines that wait to be written, each with its line break.
 struct OutputQueue {
-    /// The client's end, until it is closed.
+    /// The output stream, until it is closed.
     writer: Option<Box<dyn AsyncWrite + Send + Unpin>>,
-    /// Nothing more is taken.
+    /// No more lines are accepted.
     ended: bool,
     lines: VecDeque<String>,
-    /// What is being written.
+    /// The bytes that are being written.
     batch: Vec<u8>,
-    /// How much of it is written.
+    /// How many bytes of the batch are written.
     written: usize,
 }
 
 impl ClientOutput {
-    /// The way to a client at this end, and who writes what cannot be written at once.
+    /// Opens the output, and spawns the task that writes what cannot be written at once.
     pub(super) fn open(
         end: impl AsyncWrite + Unpin + Send + 'static,
         limiter: Arc<LoadLimiter>,
@@ -55,25 +55,25 @@ impl ClientOutput {
         (Arc::new(ClientOutput(shared)), tokio::spawn(async move { writer.write().await }))
     }
 
-    /// Sends the answer to a request, however much waits.
+    /// Sends the response to a request, however much waits.
     pub(super) fn answer(&self, text: String) {
-        // While others are worked on, answers gather, and many are written at once.
+        // While other requests run, responses collect and are written together.
         self.push(text, self.0.load.is_idle());
     }
 
-    /// Nothing more will be sent.
+    /// Ends the output; lines that already wait are still written.
     pub(super) fn end(&self) {
         self.0.queue().ended = true;
         self.0.changed.notify_one();
     }
 
-    /// Closes the client's end, whatever waits.
+    /// Closes the output stream and drops the lines that wait.
     pub(super) fn close(&self) {
         self.0.queue().writer = None;
         self.end();
     }
 
-    /// Whether so much waits to be read that nothing is to be added which can be left out.
+    /// Reports whether so much waits to be read that optional messages must not be added.
     pub(super) fn is_behind(&self) -> bool {
         self.0.load.is_behind()
     }
@@ -83,7 +83,7 @@ impl ClientOutput {
         self.0.drained.notified().await;
     }
 
-    /// Takes a line, and writes it here and now where that is wanted and possible.
+    /// Queues a line, or writes it at once if `now` is set and nothing waits; returns false if the output has ended.
     fn push(&self, text: String, now: bool) -> bool {
         let line = json::line(text);
         let shared = &*self.0;
@@ -91,7 +91,7 @@ impl ClientOutput {
         if queue.ended {
             return false;
         }
-        // Where something waits already, the task waits for the end to take more, and nobody else may.
+        // If something waits already, the writer task waits for the stream, and nothing may overtake it.
         let now = now && queue.is_empty();
         shared.load.force_event(None, line.len());
         queue.lines.push_back(line);
@@ -126,7 +126,7 @@ impl ClientSink for ClientOutput {
 }
 
 impl OutputShared {
-    /// Writes lines as they come, up to the last.
+    /// Writes lines as they come, until the output ends.
     async fn write(&self) -> io::Result<()> {
         loop {
             poll_fn(|context| self.drain(&mut self.queue(), context)).await?;
@@ -137,7 +137,7 @@ impl OutputShared {
         }
     }
 
-    /// Writes all that waits; of what has gathered, much is written at once.
+    /// Writes everything that waits, in large batches.
     fn drain(&self, queue: &mut OutputQueue, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while queue.has_batch() {
             if let Err(error) = ready!(queue.poll_batch(context)) {
@@ -163,7 +163,7 @@ impl OutputQueue {
         self.batch.is_empty() && self.lines.is_empty()
     }
 
-    /// Whether anything is to be written; the next lines are made a batch where none is left.
+    /// Reports whether there is something to write, and builds the next batch if needed.
     fn has_batch(&mut self) -> bool {
         if !self.batch.is_empty() {
             return true;
@@ -178,7 +178,7 @@ impl OutputQueue {
         true
     }
 
-    /// Writes what is left of the batch.
+    /// Writes the rest of the batch.
     fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let OutputQueue { writer: Some(end), batch, written, .. } = self else {
             return Poll::Ready(Err(ErrorKind::BrokenPipe.into()));
@@ -193,7 +193,7 @@ impl OutputQueue {
     }
 }
 
-/// As much is written at once, and the rest of a line.
+/// The size of a batch, which the last line may exceed.
 const BATCH: usize = 64 * 1024;
 
 #[cfg(test)]
@@ -213,7 +213,7 @@ mod tests {
     }
 
     impl Client {
-        /// A client that has room for so many bytes that it has not read yet.
+        /// Creates a client whose pipe holds `room` unread bytes.
         fn new(room: usize) -> Self {
             let (ours, end) = duplex(room);
             let limiter = Arc::new(LoadLimiter::new(&GatewayLimits::default()));
@@ -221,14 +221,14 @@ mod tests {
             Client { output, writer, end, load: limiter }
         }
 
-        /// What it can read before any task has run.
+        /// Reads what is there before any task has run.
         fn read_now(&mut self) -> String {
             let mut bytes = [0; 100];
             let count = self.end.read(&mut bytes).now_or_never().map_or(0, Result::unwrap);
             String::from_utf8(bytes[..count].to_vec()).unwrap()
         }
 
-        /// All that it has to read before the end.
+        /// Reads everything up to the end.
         async fn read_all(&mut self) -> String {
             let mut all = String::new();
             self.end.read_to_string(&mut all).await.unwrap();
@@ -245,7 +245,7 @@ mod tests {
         let slot = client.load.admit(&principal).unwrap();
         client.output.answer("second".to_owned());
         drop(slot);
-        // One that is written at once is not to overtake it.
+        // A response that could be written at once must not overtake it.
         client.output.answer("third".to_owned());
         assert_eq!(client.read_now(), "");
         tokio::task::yield_now().await;

@@ -1,7 +1,7 @@
-//! Standard input and output for the runtime.
+//! Standard input and output for Tokio.
 //!
-//! A client starts the gateway with pipes or sockets, which the runtime can watch: no thread lies between. A file or
-//! a terminal it cannot, or must not, watch; there a thread copies.
+//! A client usually starts the gateway with pipes or sockets, which Tokio polls directly. Files and terminals cannot,
+//! or must not, be polled, so a thread copies their bytes.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-/// The client's end of standard input.
+/// Opens standard input.
 pub fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
     let (fd, kind) = copied(io::stdin().as_fd())?;
     match kind {
@@ -25,7 +25,7 @@ pub fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
     Ok(Box::new(watched(ours)?))
 }
 
-/// The client's end of standard output.
+/// Opens standard output.
 pub fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
     let (fd, kind) = copied(io::stdout().as_fd())?;
     match kind {
@@ -48,7 +48,7 @@ fn watched(socket: Socket) -> io::Result<UnixStream> {
     UnixStream::from_std(socket)
 }
 
-/// Copies what comes as it comes.
+/// Copies bytes as they come, until either side ends.
 fn copy(from: &mut impl Read, to: &mut impl Write) {
     let mut buffer = vec![0; BUFFER];
     while let Ok(count @ 1..) = from.read(&mut buffer) {

@@ -54,7 +54,7 @@ async fn a_line_that_is_too_long_is_answered_and_the_next_one_is_read() {
     lines.send(call("long", "one__echo", json!({"text": text}))).await;
     let answer = lines.next().await;
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("long"), &json!(-32600)), "{answer}");
-    let words = "the line is larger than 65536 bytes, which is the most this gateway takes";
+    let words = "the line is larger than 65536 bytes, the limit of this gateway";
     assert_eq!(answer["error"]["message"], words);
     lines.0.get_mut().write_all(format!("{text}\n").as_bytes()).await.unwrap();
     assert_eq!(lines.next().await["id"], Value::Null, "what has no id");

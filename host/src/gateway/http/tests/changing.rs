@@ -1,9 +1,9 @@
-//! A door that is changed while it is served.
+//! Tests of changing an HTTP server while it runs.
 
 use super::super::{AppliedChange, HttpServerError, RateLimit};
 use super::*;
 
-/// The options of a door of the tests, changed.
+/// Returns the options of the test server with a change.
 fn options(change: impl FnOnce(&mut HttpOptions)) -> HttpOptions {
     let mut options = HttpOptions::new("127.0.0.1:0".parse().unwrap());
     change(&mut options);
@@ -38,7 +38,7 @@ async fn the_sessions_of_a_token_that_is_taken_away_end_with_their_streams_and_c
     assert_eq!(status("bob", &sessions[1]).await, 200);
     assert_eq!(door.ask(as_principal("cat", Ask::modern("echo"))).await.status, 200);
     assert_eq!(door.load.stats().sessions, 1);
-    // The last token stays, and nothing else of such a change is made.
+    // The last token stays, and nothing else of the change is applied.
     let open = door.control.prepare(options(|options| options.limits.max_body_bytes = 1));
     assert!(matches!(open, Err(HttpServerError::Wider { .. })));
     assert_eq!(door.ask(Ask::modern("echo")).await.status, 401);
@@ -82,7 +82,7 @@ async fn what_was_opened_with_a_token_ends_with_it_though_its_principal_has_anot
     for wire in ended {
         while wire.event().await.is_some() {}
     }
-    // The session is its principal's, and goes on with the other token.
+    // The session belongs to the principal and continues with the other token.
     let echo = Ask::post(legacy("echo")).session(of_ann);
     assert_eq!(door.ask(as_principal("ann", echo.clone())).await.status, 401);
     assert_eq!(door.ask(as_principal("newer", echo)).await.status, 200);
@@ -108,7 +108,7 @@ async fn hosts_limits_and_rates_hold_from_the_next_request_on() {
         })
     };
     door.control.prepare(changed(None)).unwrap().apply();
-    // The same connection, and a host that was good a moment ago.
+    // On the same connection, a host that was allowed a moment ago is refused.
     assert_eq!(wire.ask(ask("old.example")).await.status, 403);
     assert_eq!(wire.ask(ask("new.example")).await.status, 200);
     let large = Ask { body: " ".repeat(301), ..ask("new.example") };
@@ -116,7 +116,7 @@ async fn hosts_limits_and_rates_hold_from_the_next_request_on() {
     let rate = Some(RateLimit { per_second: 1, burst: 1 });
     door.control.prepare(changed(rate)).unwrap().apply();
     assert_eq!(door.ask(ask("new.example")).await.status, 200);
-    // Reading the same again fills no bucket.
+    // Applying the same rate again does not refill a bucket.
     door.control.prepare(changed(rate)).unwrap().apply();
     assert_eq!(door.ask(ask("new.example")).await.status, 429);
     let none = options(|options| options.limits.max_requests = 0);

@@ -1,4 +1,4 @@
-//! How a door closes.
+//! Tests of how an HTTP server stops.
 
 use tokio::time::Instant;
 
@@ -14,7 +14,7 @@ async fn calls_in_flight_finish_and_everything_else_ends_at_once() {
     streaming.send(Ask::post(legacy("progress+wait")).session(&id)).await;
     streaming.head().await;
     door.house.wait("waiting", 2).await;
-    // A stream that waits for nothing, a connection that rests, one that never said a word, and one in mid-word.
+    // An open stream, an idle connection, one that never sent anything, and one in the middle of a request.
     let mut listening = door.connect().await;
     listening.send(Ask::get(&id)).await;
     listening.head().await;
@@ -55,7 +55,7 @@ async fn calls_that_do_not_finish_in_time_are_cancelled_and_answered() {
     let mut legacy_call = door.connect().await;
     modern.send(Ask::modern("wait")).await;
     legacy_call.send(Ask::post(legacy("progress+wait")).session(&id)).await;
-    // One that goes on without its connection.
+    // A call that continues without its connection.
     let mut gone = door.connect().await;
     gone.send(Ask::post(legacy("wait")).session(&id)).await;
     door.house.wait("waiting", 3).await;

@@ -1,4 +1,4 @@
-//! What is kept for clients that come back gives way to what nobody has read yet.
+//! Tests that events kept for reconnecting clients give way to unread events.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn of(who: &str, ask: Ask) -> Ask {
     ask.with("Authorization", format!("Bearer {who}-s3cret"))
 }
 
-/// Opens a session of a principal and gives its id.
+/// Opens a session of a principal and returns its id.
 async fn session(door: &Running, who: &str) -> String {
     let reply = door.ask(of(who, Ask::post(legacy("initialize")))).await;
     reply.header("mcp-session-id").expect("a session").to_owned()
@@ -14,7 +14,7 @@ async fn session(door: &Running, who: &str) -> String {
 
 #[tokio::test]
 async fn large_answers_that_were_read_leave_room_for_other_events() {
-    // The door's clients give answers of 8 MiB.
+    // The test clients return 8 MiB.
     let most = 20 << 20;
     let door = Running::with(|options| options.limits.max_event_bytes = most).await;
     let mut wire = door.connect().await;
@@ -25,7 +25,7 @@ async fn large_answers_that_were_read_leave_room_for_other_events() {
     }
     assert!(door.load.stats().event_bytes <= most, "{:?}", door.load.stats());
     assert!(door.house.say(0, "{}"));
-    // The oldest gave way, and the last is there.
+    // The oldest event is gone, and the last one is there.
     let resume = |event: &str| Ask::get(&id).with("Last-Event-ID", event);
     assert_eq!(door.ask(resume("1-1")).await.status, 400);
     assert_eq!(door.ask(resume("4-1")).await.body.matches("\ndata: ").count(), 2);
@@ -48,7 +48,7 @@ async fn what_is_kept_of_one_principal_takes_no_room_from_another() {
         door.ask(of("bob", Ask::post(legacy("progress+huge")).session(&of_bob))).await;
     }
     assert!(door.load.stats().event_bytes <= 15 << 20, "{:?}", door.load.stats());
-    // What is kept of the other is not touched for it.
+    // The kept events of the other principal are still there.
     let resumed = door.ask(of("ann", Ask::get(&of_ann).with("Last-Event-ID", "1-1"))).await;
     assert_eq!(resumed.body.matches("\ndata: ").count(), 2);
     let next = door.ask(of("ann", Ask::post(legacy("progress+huge")).session(&of_ann))).await;
@@ -72,7 +72,7 @@ async fn what_one_principal_does_not_read_is_three_quarters_of_the_room_at_most(
     assert!((20..30).contains(&said), "{said}");
     let reply = door.ask(of("ann", Ask::post(legacy("progress")).session(&of_ann))).await;
     assert_eq!(reply.body.matches("\ndata: ").count(), 3);
-    // When he reads there is room again.
+    // When bob reads, there is room again.
     let mut stream = door.connect().await;
     stream.send(of("bob", Ask::get(&of_bob))).await;
     assert_eq!(stream.head().await.status, 200);

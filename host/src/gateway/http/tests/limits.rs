@@ -1,4 +1,4 @@
-//! How much at once, and how long.
+//! Tests of the limits of sizes, counts and times.
 
 use tokio::time::Instant;
 
@@ -14,7 +14,7 @@ async fn a_client_that_takes_too_long_is_cut_off() {
         (30, 10, None),
         // Half a body.
         (whole.len() - 9, 50, Some(408)),
-        // A request, and then silence.
+        // A request, then silence.
         (whole.len(), 120, Some(200)),
     ] {
         let mut wire = inside.connect(1 << 20);
@@ -55,7 +55,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
     inside.ended().await;
     assert_eq!(since.elapsed().as_secs(), 30);
     assert_eq!((inside.desk.load.stats().bytes, inside.desk.load.stats().requests), (0, 0));
-    // One who reads, though slowly, is not.
+    // A client that reads slowly is not closed.
     let mut wire = inside.connect(64 << 10);
     wire.send(Ask::modern("huge")).await;
     let head = wire.head().await;
@@ -91,12 +91,12 @@ async fn one_connection_too_many_is_told_so() {
     assert_eq!((reply.status, reply.header("retry-after"), reply.code()), (503, Some("1"), -32000));
     assert_eq!(reply.reason(), "queue-full");
     assert_eq!(door.load.stats().shed_connections, 1);
-    // One that has nothing to do any more makes room.
+    // An idle connection makes room.
     door.house.release.add_permits(1);
     timeout(LONG, async { while third.ask(Ask::modern("echo")).await.status != 200 {} }).await.unwrap();
     assert_eq!(door.load.stats().connections, 2);
     drop((wires, third));
-    // As soon as the door has seen that they are gone.
+    // The server notices after a moment that they are gone.
     let free = async {
         while door.load.stats().connections > 0 {
             tokio::task::yield_now().await;
@@ -166,14 +166,14 @@ async fn who_only_listens_takes_a_place_among_the_sessions_and_none_among_the_re
         assert_eq!(reply.reason(), "queue-full");
     }
     listening.pop();
-    // As soon as the door has seen that it is gone.
+    // The server notices after a moment that it is gone.
     let free = async {
         while door.ask(Ask::post(legacy("initialize"))).await.status != 200 {
             tokio::task::yield_now().await;
         }
     };
     timeout(LONG, free).await.unwrap();
-    // What is large, or many in one, counts as any other request.
+    // Large requests and batches count as ordinary requests.
     let mut large = listen();
     large.body = format!("{}{}", " ".repeat(400 << 10), large.body);
     let mut wire = door.connect().await;
@@ -219,7 +219,7 @@ async fn one_of_several_principals_leaves_room_for_the_others() {
     let stats = door.load.stats();
     assert_eq!((stats.shed_requests, stats.shed_sessions), (1, 1));
 
-    // Who is alone may have all.
+    // A single principal may use everything.
     let mut alone = HttpOptions::new(door.address);
     alone.tokens =
         Tokens::new([("ann-s3cret".to_owned(), Principal { name: "ann".to_owned(), admin: false })]).unwrap();

@@ -1,4 +1,4 @@
-//! What is served beside `/mcp`.
+//! Tests of the pages beside `/mcp`.
 
 use super::*;
 use crate::gateway::http::options::RateLimit;
@@ -39,7 +39,7 @@ async fn what_strangers_send_to_pages_takes_no_room_from_others() {
     let mut strangers = Vec::new();
     for line in ["POST /page", "POST /other", "PUT /page", "POST /page"] {
         let mut wire = door.connect().await;
-        // All but the last byte of what is announced.
+        // All but the last byte of the declared length.
         let content = "x".repeat(4095);
         let text = format!(
             "{line} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 4096\r\n\r\n{content}"
@@ -78,7 +78,7 @@ async fn who_asks_for_the_head_of_a_page_gets_no_more() {
     let head = wire.head().await;
     assert_eq!((head.status, head.header("content-length")), (200, whole.header("content-length")));
     assert_eq!(head.header("content-type"), Some("text/plain"));
-    // What follows is the next answer.
+    // The next response follows at once.
     assert_eq!(wire.ask(Ask::new("GET /page")).await.body, whole.body);
     door.stop().await;
 }
@@ -120,7 +120,7 @@ async fn what_a_form_of_another_site_could_send_is_not_taken() {
     door.stop().await;
 }
 
-/// A request whose content is JSON.
+/// Creates a request with a JSON body.
 fn json(line: &'static str) -> Ask {
     Ask::new(line).with("Content-Type", "application/json")
 }

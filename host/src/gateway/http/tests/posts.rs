@@ -1,4 +1,4 @@
-//! POST to `/mcp`.
+//! Tests of POST to `/mcp`.
 
 use tokio::time::Instant;
 
@@ -14,7 +14,7 @@ async fn requests_on_one_connection_are_answered_as_json_one_after_the_other() {
         assert_eq!(reply.body, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
         assert_eq!(reply.header("mcp-session-id"), None);
     }
-    // All at once, and the last one in two pieces.
+    // Pipelined requests, the last one in two pieces.
     let text = wire::write(&Ask::modern("echo")).repeat(4) + &wire::write(&Ask::modern("fail"));
     wire.write(&text.as_bytes()[..text.len() - 9]).await;
     for _ in 0..4 {
@@ -79,7 +79,7 @@ async fn a_body_that_is_too_large_is_refused_whether_it_says_so_or_not() {
     let modern = |body: String| Ask::post(body).with("MCP-Protocol-Version", "2026-07-28");
     assert_eq!(door.ask(modern(body(900))).await.status, 200);
     assert_eq!(door.ask(modern(body(1000))).await.status, 413);
-    // So much that it is not in the buffers of the sockets, and still the answer is read.
+    // The body is larger than the socket buffers, and still the client reads the response.
     let reply = door.ask(modern(body(8 << 20))).await;
     assert_eq!((reply.status, reply.code()), (413, -32000));
     assert!(reply.body.contains("1000 bytes"), "{}", reply.body);
@@ -101,7 +101,7 @@ async fn who_waits_for_our_word_before_it_sends_too_much_has_it_at_once() {
         let since = Instant::now();
         wire.write(format!("{head}{header}Content-Length: 2000\r\n\r\n").as_bytes()).await;
         assert_eq!(wire.reply().await.status, 413, "{header}");
-        // Who may be in the middle of it is waited for a moment.
+        // The server waits a moment for a client that may still be sending.
         assert_eq!(since.elapsed().as_millis(), millis, "{header}");
     }
 }

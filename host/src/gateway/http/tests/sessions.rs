@@ -1,4 +1,4 @@
-//! Sessions of the initialize era: how they begin and how they end.
+//! Tests of how sessions of the initialize era begin and end.
 
 use std::collections::HashSet;
 
@@ -49,7 +49,7 @@ async fn an_initialize_that_fails_leaves_no_session() {
     let reply = door.ask(Ask::post(r#"{"id":1,"method":"initialize","params":"fail"}"#)).await;
     assert_eq!((reply.status, reply.header("mcp-session-id")), (404, None));
     door.house.wait("closed", 1).await;
-    // Nor does one whose client goes before it knows the id.
+    // Nor does a session whose client disconnects before it gets the id.
     let mut wire = door.connect().await;
     wire.send(Ask::post(r#"{"id":1,"method":"initialize","params":"wait"}"#)).await;
     door.house.wait("waiting", 1).await;
@@ -86,13 +86,13 @@ async fn a_session_that_nobody_uses_ends() {
     let inside = Inside::new(GatewayLimits::default());
     let id = open(&mut inside.connect(1 << 20)).await;
     let minute = Duration::from_secs(60);
-    // Each use makes it young again, whether it is swept or not.
+    // Each use resets the idle time, with or without a sweep.
     for _ in 0..3 {
         advance(29 * minute).await;
         inside.desk.sessions.sweep();
         assert_eq!(inside.connect(1 << 20).ask(Ask::post(legacy("echo")).session(&id)).await.status, 200);
     }
-    // A stream is a use, however long.
+    // An open stream counts as use.
     let mut stream = inside.connect(1 << 20);
     stream.send(Ask::get(&id)).await;
     assert_eq!(stream.head().await.status, 200);
@@ -102,7 +102,7 @@ async fn a_session_that_nobody_uses_ends() {
     drop(stream);
     advance(minute).await;
     advance(30 * minute).await;
-    // It is over, though nobody has swept yet.
+    // The session has ended, even before a sweep.
     assert_eq!(inside.connect(1 << 20).ask(Ask::post(legacy("echo")).session(&id)).await.status, 404);
     inside.house.wait("closed", 1).await;
     let other = open(&mut inside.connect(1 << 20)).await;

@@ -1,4 +1,4 @@
-//! The door at a socket of this machine: whoever may open it is the local admin.
+//! Tests of the server at a Unix socket, where every client is the local admin.
 
 use tokio::net::{UnixListener, UnixStream};
 
@@ -20,7 +20,7 @@ async fn who_may_open_the_socket_is_the_local_admin_and_needs_no_token() {
     assert!(page.status == 200 && page.body.ends_with(r#"Some("local")"#), "{page:?}");
     let session = open(&mut wire).await;
     assert!(!session.is_empty());
-    // A browser that was made to reach it names another host, or comes from another page.
+    // Requests as a tricked browser would send them: with a foreign host or origin.
     assert_eq!(wire.ask(Ask::modern("echo").with("Host", "evil.example")).await.status, 403);
     assert_eq!(wire.ask(Ask::modern("echo").with("Origin", "https://evil.example")).await.status, 403);
     let stats = limiter.stats();

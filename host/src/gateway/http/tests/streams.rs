@@ -1,4 +1,4 @@
-//! The streams of a session: unasked messages, and what is left of a stream that was cut.
+//! Tests of a session's streams: the standalone stream, and resuming a broken stream.
 
 use tokio::time::{Instant, advance};
 
@@ -9,7 +9,7 @@ async fn unasked_messages_go_to_the_stream_of_the_session_with_ids() {
     let door = Running::start().await;
     let mut wire = door.connect().await;
     let id = open(&mut wire).await;
-    // What is said before there is a stream is kept for it.
+    // Messages sent before the stream is open wait for it.
     assert!(door.house.say(0, "{\"n\":1}"));
     wire.send(Ask::get(&id)).await;
     let head = wire.head().await;
@@ -22,7 +22,7 @@ async fn unasked_messages_go_to_the_stream_of_the_session_with_ids() {
         assert_eq!(event.id, Some(format!("0-{number}")));
         assert_eq!(event.data, Some(format!("{{\"n\":{number}}}")));
     }
-    // The same session is asked on another connection meanwhile.
+    // Meanwhile, another connection uses the same session.
     assert_eq!(door.ask(Ask::post(legacy("echo")).session(&id)).await.status, 200);
     assert_eq!(door.ask(Ask::new("DELETE /mcp").session(&id)).await.status, 204);
     assert_eq!(wire.event().await, None);
@@ -48,7 +48,7 @@ async fn a_second_stream_takes_the_place_of_the_first_and_goes_on_after_the_last
     assert_eq!((primer.id.as_deref(), primer.data.as_deref()), (Some("0-1"), Some("")));
     assert_eq!(second.message().await.unwrap().data.unwrap(), "2");
     assert_eq!(second.message().await.unwrap().data.unwrap(), "3");
-    // The first one ends, whatever it has read before.
+    // The first stream ends, whatever it has read before.
     while first.event().await.is_some() {}
     assert!(door.house.say(0, "4"));
     assert_eq!(second.message().await.unwrap().id.unwrap(), "0-4");
@@ -68,7 +68,7 @@ async fn a_call_goes_on_when_its_stream_is_cut_and_the_rest_is_read_later() {
     let event = wire.message().await.unwrap();
     assert_eq!(event.id.as_deref(), Some("1-1"));
     drop(wire);
-    // In each order: the client comes back before the answer, and again after it.
+    // The client reconnects before the response, and again after it.
     let mut again = door.connect().await;
     again.send(Ask::get(&id).with("Last-Event-ID", event.id.unwrap())).await;
     assert_eq!(again.head().await.status, 200);
@@ -85,7 +85,7 @@ async fn a_call_goes_on_when_its_stream_is_cut_and_the_rest_is_read_later() {
     }
     assert_eq!(third.event().await, None);
     assert_eq!((door.house.count("cancelled"), door.house.count("released")), (0, 1));
-    // Nobody uses it any more, and the slot is free.
+    // The request is finished, and its slot is free.
     assert_eq!(door.load.stats().requests, 0);
     door.stop().await;
 }

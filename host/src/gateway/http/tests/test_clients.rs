@@ -1,4 +1,4 @@
-//! What is behind the door in these tests: clients that do what the method says.
+//! Test clients and pages, which do what the method says.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -17,14 +17,14 @@ use crate::gateway::client::{
 use crate::gateway::http::{PageBody, PageEvent, PageHandler, PageRequest, PageResponse};
 use crate::transport::BoxFuture;
 
-/// Lets everybody in, and remembers what happened.
+/// A factory that opens a client for everyone and records what happens.
 pub(super) struct TestClientFactory(Arc<Seen>);
 
-/// What happened behind the door.
+/// What the test clients recorded.
 pub(super) struct Seen {
-    /// Lets one call that waits go on for each permit.
+    /// Releases one waiting call per permit.
     pub(super) release: Semaphore,
-    /// The outlets for unasked messages, in the order of the sessions.
+    /// The sinks of the standalone streams, in the order of the sessions.
     pub(super) outlets: Mutex<Vec<Arc<dyn ClientSink>>>,
     /// The headers of the last message.
     pub(super) headers: Mutex<Option<McpHeaders>>,
@@ -59,12 +59,12 @@ impl std::ops::Deref for TestClientFactory {
 }
 
 impl Seen {
-    /// How often something happened: `opened`, `closed`, `waiting`, `cancelled`, `released`, `told`.
+    /// Returns how often something happened: `opened`, `closed`, `waiting`, `cancelled`, `released`, `told`.
     pub(super) fn count(&self, what: &str) -> usize {
         self.counts.lock().unwrap().get(what).copied().unwrap_or(0)
     }
 
-    /// Waits until something happened so often.
+    /// Waits until something has happened this often.
     pub(super) async fn wait(&self, what: &str, times: usize) {
         let happened = async {
             loop {
@@ -80,12 +80,12 @@ impl Seen {
         timeout(LONG, happened).await.unwrap_or_else(|_| panic!("{what}: {} of {times}", self.count(what)));
     }
 
-    /// The next clients are not let in.
+    /// Refuses the next clients.
     pub(super) fn refuse(&self) {
         self.refuses.store(1, SeqCst);
     }
 
-    /// Sends an unasked message to a session.
+    /// Sends a message on the standalone stream of a session.
     pub(super) fn say(&self, session: usize, text: &str) -> bool {
         self.outlets.lock().unwrap()[session].send(text.to_owned()).is_ok()
     }
@@ -122,7 +122,7 @@ impl ClientFactory for TestClientFactory {
 
 struct TestClient(Arc<Seen>);
 
-/// Notes that a call was dropped before its end.
+/// A guard that records when a call is dropped before its end.
 struct Cancelled(Option<Arc<Seen>>);
 
 impl Drop for Cancelled {
@@ -190,7 +190,7 @@ impl ClientHandler for TestClient {
     }
 }
 
-/// Says what it was asked, or sends events.
+/// Pages that echo the request, or send events.
 pub(super) struct TestPages;
 
 impl PageHandler for TestPages {
@@ -200,7 +200,7 @@ impl PageHandler for TestPages {
                 let (sender, receiver) = mpsc::channel(4);
                 let event = PageEvent { name: None, data: "first".to_owned() };
                 sender.try_send(event).unwrap();
-                // It stays open for as long as somebody reads.
+                // The stream stays open as long as the client reads.
                 tokio::spawn(async move { sender.closed().await });
                 return Some(PageResponse {
                     status: StatusCode::OK,

@@ -1,4 +1,4 @@
-//! TLS, and certificates that change.
+//! Tests of TLS and of certificates that change.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,10 @@ use tokio_rustls::client::TlsStream;
 
 use super::*;
 
-/// Writes a new certificate, and gives it for the client to trust.
+/// Writes a new certificate, and returns it for the client to trust.
 fn write(folder: &Path) -> CertificateDer<'static> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    // Replaced as a whole, as careful programs do.
+    // Each file is replaced atomically, as careful programs do.
     for (name, text) in [("key.pem", made.signing_key.serialize_pem()), ("cert.pem", made.cert.pem())] {
         fs::write(folder.join("new"), text).unwrap();
         fs::rename(folder.join("new"), folder.join(name)).unwrap();
@@ -52,7 +52,7 @@ async fn a_certificate_that_changes_is_used_from_the_next_connection_on() {
     assert!(connect(&door, &old, &rustls::version::TLS13).await.is_err());
     let mut second = connect(&door, &new, &rustls::version::TLS13).await.unwrap();
     assert_eq!(second.ask(Ask::modern("progress")).await.status, 200);
-    // Half a change is not used, and what is open goes on.
+    // A broken certificate is not used, and open connections continue.
     fs::write(folder.path().join("cert.pem"), "nonsense").unwrap();
     assert!(connect(&door, &new, &rustls::version::TLS13).await.is_ok());
     assert_eq!(first.ask(Ask::modern("echo")).await.status, 200);

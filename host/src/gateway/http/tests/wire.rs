@@ -1,24 +1,24 @@
-//! A client that writes and reads HTTP/1.1 by hand.
+//! A test client that writes and reads HTTP/1.1 by hand.
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
 use super::{Ask, LONG};
 
-/// What a client can talk over.
+/// A byte stream between client and server.
 pub(super) trait Pipe: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Pipe for T {}
 
-/// A connection to the door.
+/// A connection to the server.
 pub(super) struct Wire<T> {
     pub(super) io: T,
     seen: Vec<u8>,
-    /// What of a chunked body has been unpacked.
+    /// The decoded part of a chunked body.
     events: String,
 }
 
-/// A whole answer.
+/// A whole response.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -31,13 +31,13 @@ impl Reply {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Why it is refused, in one word for programs.
+    /// Returns the error's code word, such as `queue-full`.
     pub(super) fn reason(&self) -> String {
         let body: serde_json::Value = serde_json::from_str(&self.body).expect("a JSON body");
         body["error"]["data"]["code"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// The code of the JSON-RPC error.
+    /// Returns the code of the JSON-RPC error.
     pub(super) fn code(&self) -> i64 {
         let body: serde_json::Value = serde_json::from_str(&self.body).expect("a JSON body");
         assert!(body["id"].is_null() && body["error"]["message"].is_string(), "{body}");
@@ -66,17 +66,17 @@ impl<T: Pipe> Wire<T> {
     }
 
     pub(super) async fn write(&mut self, bytes: &[u8]) {
-        // A door that refuses early may be gone already.
+        // A server that refuses early may have closed the connection.
         let _ = timeout(LONG, self.io.write_all(bytes)).await.expect("the door reads");
     }
 
-    /// Writes a request and reads its whole answer.
+    /// Writes a request and reads the whole response.
     pub(super) async fn ask(&mut self, ask: impl Into<Ask>) -> Reply {
         self.send(ask).await;
         self.reply().await
     }
 
-    /// Reads a whole answer.
+    /// Reads a whole response.
     pub(super) async fn reply(&mut self) -> Reply {
         let mut reply = self.head().await;
         if reply.header("transfer-encoding") == Some("chunked") {
@@ -90,7 +90,7 @@ impl<T: Pipe> Wire<T> {
         reply
     }
 
-    /// Reads the head of an answer.
+    /// Reads the head of a response.
     pub(super) async fn head(&mut self) -> Reply {
         let head = self.until(b"\r\n\r\n").await.expect("an answer");
         let mut lines = head.trim_end().split("\r\n");
@@ -99,7 +99,7 @@ impl<T: Pipe> Wire<T> {
         Reply { status, headers: lines.filter_map(header).collect(), body: String::new() }
     }
 
-    /// Reads one event of a stream; none at its end.
+    /// Reads one event of a stream; `None` at its end.
     pub(super) async fn event(&mut self) -> Option<Event> {
         loop {
             if let Some(end) = self.events.find("\n\n") {
@@ -132,7 +132,7 @@ impl<T: Pipe> Wire<T> {
         }
     }
 
-    /// Waits until the door has closed the connection.
+    /// Waits until the server has closed the connection.
     pub(super) async fn closed(&mut self) -> bool {
         while self.fill().await {}
         true

@@ -1,36 +1,36 @@
-//! A line that is too long to be kept: all that is taken of it is the id of its request.
+//! Finds the id of the request in a line that is too long to be kept.
 
 use serde::de::IgnoredAny;
 
-/// A line that is thrown away as it comes.
+/// The state of scanning a line that is discarded as it comes.
 #[derive(Default)]
 pub(super) struct SkippedLine {
-    /// How many objects and lists are open.
+    /// The number of open objects and arrays.
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// What stands between two marks of the outermost object.
+    /// The current key or value of the outermost object.
     word: Vec<u8>,
-    /// The last of its keys.
+    /// The last key of the outermost object.
     key: Vec<u8>,
     id: Option<String>,
     has_method: bool,
 }
 
 impl SkippedLine {
-    /// A line that begins so.
+    /// Starts scanning with the beginning of a line.
     pub(super) fn begin(line: &[u8]) -> Self {
         let mut skipped = SkippedLine::default();
         skipped.take(line);
         skipped
     }
 
-    /// More of the line.
+    /// Scans more of the line.
     pub(super) fn take(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.step(*byte));
     }
 
-    /// The id of the request that the line was, as it was written; without it the client would wait for ever.
+    /// Returns the id of the request as it was written; without an error for this id, the client would wait forever.
     pub(super) fn id(self) -> Option<String> {
         self.id.filter(|_| self.has_method)
     }
@@ -71,7 +71,7 @@ impl SkippedLine {
         }
     }
 
-    /// A member of the outermost object has ended.
+    /// Ends a member of the outermost object.
     fn ended(&mut self) {
         if self.depth != 1 {
             return;
@@ -84,5 +84,5 @@ impl SkippedLine {
     }
 }
 
-/// The longest id that is kept.
+/// The longest id that is kept, in bytes.
 const MOST: usize = 256;

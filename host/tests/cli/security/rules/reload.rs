@@ -36,7 +36,7 @@ fn no_file_takes_the_last_token_away_however_it_lost_it() {
     let address = serving.address();
     stays_shut(&address);
     let servers = json!({"a": fixture("ok"), "b": fixture("ok")}).to_string();
-    let lost = "takes away the last token, so that everybody could come in";
+    let lost = "removes the last token, so that anyone could connect";
     let text = whole.to_string();
     let cut = &text[..text.find("principal").unwrap()];
     for (text, expected) in [
@@ -86,10 +86,10 @@ fn a_hangup_and_a_swapped_link_open_nothing_either() {
     stays_shut(&address);
     symlink("..2", place.path("work/mounted/..data_tmp")).unwrap();
     fs::rename(place.path("work/mounted/..data_tmp"), place.path("work/mounted/..data")).unwrap();
-    serving.logged(&["WARN", "the configuration stays as it was: it takes away the last token"]);
+    serving.logged(&["WARN", "the configuration stays as it was: it removes the last token"]);
     stays_shut(&address);
     serving.signal(Signal::HUP);
-    serving.logged(&["WARN", "the configuration stays as it was: it takes away the last token"]);
+    serving.logged(&["WARN", "the configuration stays as it was: it removes the last token"]);
     stays_shut(&address);
 }
 
@@ -113,11 +113,11 @@ fn address_hosts_and_origins_are_never_widened_and_nothing_else_of_such_a_file_i
             "it listens on 0.0.0.0:0 in place of 127.0.0.1:0",
         ),
         (at("[::]:0", &["old.example"], &["https://old.example"]), "it listens on [::]:0"),
-        (at("127.0.0.1:0", &["old.example", "new.example"], &["https://old.example"]), "come by new.example;"),
-        (at("127.0.0.1:0", &["new.example"], &["https://old.example"]), "come by new.example;"),
+        (at("127.0.0.1:0", &["old.example", "new.example"], &["https://old.example"]), "origins: new.example;"),
+        (at("127.0.0.1:0", &["new.example"], &["https://old.example"]), "origins: new.example;"),
         (
             at("127.0.0.1:0", &["old.example"], &["https://old.example", "https://new.example"]),
-            "by https://new.example;",
+            "origins: https://new.example;",
         ),
         (at("127.0.0.1:0", &["old.example", "*"], &["https://old.example"]), "gateway.hosts[1]"),
         (at("127.0.0.1:0", &["old.example"], &["*"]), "gateway.origins[0]"),
