@@ -343,6 +343,8 @@ mod tests {
         let error = NameError::unknown_tool("tool_42x", "s", &names);
         assert!(error.message.contains("Available tools: tool_42, "), "{}", error.message);
         assert!(error.message.ends_with("… (30 more)"), "{}", error.message);
+        let all = NameError::unknown_tool("tool_19", "s", &names[..LISTED]).message;
+        assert!(all.ends_with(&format!("Available tools: {}", names[..LISTED].join(", "))), "{all}");
         assert!(NameError::unknown_tool("t", "s", &[]).message.ends_with("Available tools: none"));
     }
 }
