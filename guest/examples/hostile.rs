@@ -29,7 +29,7 @@ impl Gate for HostileGate {
         execution::Gate::new(settings).map(HostileGate)
     }
 
-    fn within(&self) -> &execution::Gate {
+    fn inner(&self) -> &execution::Gate {
         &self.0
     }
 

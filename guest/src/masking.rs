@@ -164,7 +164,7 @@ impl Masker {
         if self.is_empty() {
             return Cow::Borrowed(text);
         }
-        if text.len() > self.max_bytes() {
+        if self.is_too_large(text.len()) {
             return Cow::Borrowed(REDACTED);
         }
         // A number has no structure to keep: `123456` is a text that happens to be JSON.
@@ -177,7 +177,7 @@ impl Masker {
 
     /// Masks a JSON text; returns masked JSON, or the redaction as a JSON string.
     pub fn mask_json<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if !self.is_empty() && (text.len() > self.max_bytes() || json::parse(text).is_err()) {
+        if !self.is_empty() && (self.is_too_large(text.len()) || json::parse(text).is_err()) {
             return redacted_json();
         }
         self.mask_parsed(text)
@@ -188,7 +188,7 @@ impl Masker {
         if self.is_empty() {
             return Cow::Borrowed(text);
         }
-        if text.len() > self.max_bytes() {
+        if self.is_too_large(text.len()) {
             return redacted_json();
         }
         match escapes::plain(text) {
@@ -200,7 +200,7 @@ impl Masker {
     /// Masks tokens with a known prefix (`ghp_…`) that line breaks split, for example because a server sends them in
     /// several blocks.
     pub fn mask_across_lines<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if self.unmistakable.is_empty() || text.len() > self.max_bytes() {
+        if self.unmistakable.is_empty() || self.is_too_large(text.len()) {
             return Cow::Borrowed(text);
         }
         let Some(line) = Folded::as_one_line(text) else { return Cow::Borrowed(text) };
@@ -237,10 +237,9 @@ impl Masker {
         if is_json(text) { redacted_json() } else { Cow::Borrowed(REDACTED) }
     }
 
-    /// Returns the size of the largest text that is masked: each rule reads all of it, and a larger text is redacted at
-    /// once.
-    fn max_bytes(&self) -> usize {
-        MAX_BYTES.min(MAX_WORK / (self.finders.len() + self.custom.len()).max(1))
+    /// Reports whether a text of this size is not masked: each rule reads all of it, and a larger text is redacted at once.
+    fn is_too_large(&self, bytes: usize) -> bool {
+        bytes > MAX_BYTES.min(MAX_WORK / (self.finders.len() + self.custom.len()).max(1))
     }
 
     /// Returns everything that the masks find in a text and in the JSON strings inside it, in any order.

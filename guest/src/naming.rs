@@ -266,6 +266,74 @@ mod tests {
             assert_eq!(readings(name), expected, "{name}");
         }
         assert!(readings(&"_".repeat(1_000_000)).is_empty());
+        let longest = format!("s.{}", "t".repeat(MAX_NAME - 2));
+        assert_eq!(readings(&longest), [("s", &longest[2..])]);
+        assert!(readings(&format!("{longest}t")).is_empty());
+    }
+
+    #[test]
+    fn the_likely_server_stands_before_the_first_separator() {
+        for (name, expected) in [
+            ("a.b", Some("a")),
+            ("a.b.c", Some("a")),
+            ("a__b__c", Some("a")),
+            ("a__b.c", Some("a__b")),
+            ("mcp__a__b", Some("a")),
+            ("mcp__a__b__c", Some("a")),
+            ("mcp__a", Some("mcp")),
+            ("mcp__a.b", Some("mcp__a")),
+            ("mcp_a_b", None),
+            ("plain", None),
+            (".b", Some("")),
+            ("", None),
+        ] {
+            assert_eq!(likely_server(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_made_to_fit_begins_like_its_server() {
+        for (name, server, expected) in [
+            ("git_log", "git", true),
+            ("git", "git", false),
+            ("github_log", "git", false),
+            ("log_git_x", "git", false),
+            ("my_git__log", "my-git", true),
+            ("my-git.log", "my_git", true),
+            ("_1a__x", "1a", true),
+            ("mcp_git_log", "git", true),
+            ("mcp__git__log", "git", true),
+            ("mcp___git_log", "git", false),
+            ("xmcp_git_log", "git", false),
+            // An id of twelve signs or more may have been cut after the twelfth.
+            ("kubernetes-p_1a2b3c4d", "kubernetes-prod", true),
+            ("kubernetes-p", "kubernetes-p", true),
+            ("kubernetes_x_1a2b3c4d", "kubernetes-prod", false),
+            ("kubernetes-_1a2b3c4d", "kubernetes-prod", false),
+            ("kubernetes-__get", "kubernetes-", true),
+            ("kubernetes_1a2b3c4d", "kubernetes-", false),
+        ] {
+            assert_eq!(begins_like(name, server), expected, "{name} of {server}");
+        }
+    }
+
+    #[test]
+    fn the_distance_counts_letters_that_are_changed_added_or_dropped() {
+        for (name, wanted, expected) in [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("Abc", "abc", 0),
+            ("abcd", "abc", 1),
+            ("abc", "abcd", 1),
+            ("abc", "axc", 1),
+            ("kitten", "sitting", 3),
+            ("flaw", "lawn", 2),
+            ("ab", "ba", 2),
+        ] {
+            let wanted: Vec<char> = wanted.chars().collect();
+            assert_eq!(distance(name, &wanted), expected, "{name} {wanted:?}");
+        }
     }
 
     #[test]
@@ -275,6 +343,8 @@ mod tests {
         let error = NameError::unknown_tool("tool_42x", "s", &names);
         assert!(error.message.contains("Available tools: tool_42, "), "{}", error.message);
         assert!(error.message.ends_with("… (30 more)"), "{}", error.message);
+        let all = NameError::unknown_tool("tool_19", "s", &names[..LISTED]).message;
+        assert!(all.ends_with(&format!("Available tools: {}", names[..LISTED].join(", "))), "{all}");
         assert!(NameError::unknown_tool("t", "s", &[]).message.ends_with("Available tools: none"));
     }
 }

@@ -1,6 +1,9 @@
 //! Calls told as stories: which directive follows which event.
 
+mod answers;
 mod condensing;
+mod failures;
+mod gate;
 mod masked;
 mod refusing;
 

@@ -70,10 +70,7 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
             Some(b'?') => (p, n) = (p + 1, n + 1),
             Some(byte) if *byte == name[n] => (p, n) = (p + 1, n + 1),
             _ => match star {
-                Some((at, taken)) => {
-                    star = Some((at, taken + 1));
-                    (p, n) = (at + 1, taken + 1);
-                }
+                Some((at, taken)) => (p, n) = (at, taken + 1),
                 None => return false,
             },
         }
@@ -94,6 +91,10 @@ mod tests {
             ("*_pod*", "delete_pods", true),
             ("a*b*c", "a-b-b-c", true),
             ("a*b*c", "a-b-b", false),
+            ("a*bc", "abbc", true),
+            ("a*bc", "ab", false),
+            ("*a", "aaab", false),
+            ("a*?", "a", false),
             ("*", "", true),
             ("", "", true),
             ("", "a", false),

@@ -176,6 +176,32 @@ fn a_grant_that_names_two_things_is_an_error() {
 }
 
 #[test]
+fn a_refusal_says_which_grant_is_ambiguous_or_how_to_grant_the_tool() {
+    let mut policy = policy(&["a", "a_b", "c"]);
+    policy.capabilities = Some(strings(&["mcp_a_b"]));
+    let mut access = Access::new(&policy).unwrap();
+    access.learn(|server, tool| (server, tool) == ("a", "b"));
+    let ambiguous = "capability: \"mcp_a_b\" names two things and grants neither: server:a_b, tool:a/b";
+    for (server, tool, expected) in [
+        ("a_b", "x", ambiguous),
+        ("a", "b", ambiguous),
+        ("a", "x", "capability: none grants it, such as \"server:a\" or \"tool:a/x\""),
+        ("c", "b", "capability: none grants it, such as \"server:c\" or \"tool:c/b\""),
+    ] {
+        let decision = access.decide(&ToolRef::new(server, tool), HARMLESS);
+        assert_eq!((decision.verdict, decision.trace.last().unwrap().as_str()), (Verdict::Deny, expected));
+    }
+}
+
+#[test]
+fn a_server_is_known_if_it_is_configured_selected_or_not() {
+    let mut policy = policy(&["a", "b"]);
+    policy.selection = Some(vec![SelectedServer { id: "a".into(), tools: vec![] }]);
+    let access = Access::new(&policy).unwrap();
+    assert_eq!(["a", "b", "c", "A", ""].map(|server| access.knows(server)), [true, true, false, false, false]);
+}
+
+#[test]
 fn a_tool_on_the_ask_list_needs_a_person() {
     let mut policy = policy(&["a"]);
     policy.servers[0].ask = strings(&["drop_*"]);

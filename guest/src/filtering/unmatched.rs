@@ -96,7 +96,12 @@ mod tests {
                 .into(),
             ..ServerRules::default()
         };
-        let other = ServerRules { id: "other".to_owned(), ..ServerRules { tools: Vec::new(), ..server.clone() } };
+        let other = ServerRules {
+            id: "other".to_owned(),
+            rules: Rules { allow: Some(texts(&["a"])), deny: texts(&["b"]) },
+            ask: texts(&["c"]),
+            ..ServerRules::default()
+        };
         let selected = |id: &str, tools: &[&str]| SelectedServer { id: id.to_owned(), tools: texts(tools) };
         let policy = Policy {
             servers: vec![server, other],
@@ -117,5 +122,16 @@ mod tests {
         ];
         assert_eq!(found(&policy, &tools), expected.map(|(list, pattern)| (list, pattern.to_owned())));
         assert_eq!(found(&policy, &[]), []);
+    }
+
+    #[test]
+    fn any_fits_every_tool_in_the_lists_that_keep_tools_back_and_in_no_other() {
+        let any = || texts(&[" Any "]);
+        let rules = Rules { allow: Some(any()), deny: any() };
+        let server = ServerRules { id: "git".to_owned(), rules, ask: any(), ..ServerRules::default() };
+        let selection = Some(vec![SelectedServer { id: "git".to_owned(), tools: any() }]);
+        let policy = Policy { servers: vec![server], selection, ..Policy::default() };
+        let expected = [RuleList::Allow, RuleList::Selection].map(|list| (list, " Any ".to_owned()));
+        assert_eq!(found(&policy, &["git_log"]), expected);
     }
 }

@@ -108,16 +108,12 @@ impl View {
             escaped |= bytes[end] == b'\\';
             end += if bytes[end] == b'\\' && bytes.get(end + 1).is_some_and(|next| *next != b'\n') { 2 } else { 1 };
         }
-        // Two bytes were skipped, and the second may begin a longer character.
-        while !text.is_char_boundary(end) {
-            end += 1;
-        }
         if !escaped {
             return end;
         }
         let stop = end;
         // Ignore an escape that is cut off.
-        let slashes = text[start..end].len() - text[start..end].trim_end_matches('\\').len();
+        let slashes = bytes[start..end].iter().rev().take_while(|byte| **byte == b'\\').count();
         if slashes % 2 == 1 {
             end -= 1;
         }
@@ -231,6 +227,8 @@ mod tests {
             (r#"\"a\": \"b\""#, Some(r#""a": "b""#)),
             ("first \"line\nsecond \\ \"\\u0041\"", Some("A")),
             (r#""C:\Users\é""#, Some(r"C:\Users\é")),
+            (r#""x\é" "y\é"#, Some("x\\é\n\0\ny\\é")),
+            (r#""x\r\ny\/z""#, Some("x\r\ny/z")),
         ] {
             assert_eq!(View::of(text).map(|view| view.text).as_deref(), said, "{text}");
         }
@@ -243,6 +241,8 @@ mod tests {
         let whole = Span::new(2, view.text.len());
         let found: Vec<&str> = view.outside(whole).map(|span| &text[span.start..span.end]).collect();
         assert_eq!(found, [r"secret\u0041", r"\tmore"]);
+        let at = view.text.find(BREAK).unwrap();
+        assert_eq!(view.outside(Span::new(at - 1, at + 2)).count(), 0, "a break stands for nothing");
     }
 
     #[test]

@@ -115,6 +115,7 @@ mod tests {
             ("pass\u{200b}wo\u{ad}rd: x", Some("password: x")),
             ("ｐａｓｓｗｏｒｄ＿１: ｘ", Some("password_1: x")),
             ("\u{feff}𝐩𝒂𝙨𝚜 𝟙 ⓟＷ", Some("pass 1 pW")),
+            ("𝐀𝐙 𝒶𝓏 𝟎𝟗 Ⓐⓩ ａ－ｂ ＡＺ０９", Some("AZ az 09 Az a-b AZ09")),
             ("密码：ordinary，text é", None),
             ("plain", None),
         ] {

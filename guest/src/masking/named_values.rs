@@ -110,6 +110,9 @@ mod tests {
             let named = may_name(value);
             assert!(named || looks_secret(value), "{value}");
         }
+        for value in ["a1", "9lives-x7q", "483920", "aBcDeF"] {
+            assert!(looks_secret(value), "{value}");
+        }
         for value in [
             "",
             "string",
@@ -133,8 +136,47 @@ mod tests {
             "10:30",
             "${PW1}",
             "key_2",
+            "48392",
+            "aBcDe",
+            "55501,0999",
         ] {
             assert!(!looks_secret(value), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_long_word_has_twelve_small_letters_or_more() {
+        for (value, expected) in [
+            ("correcthorse", true),
+            ("correcthors", false),
+            ("Correcthorse", false),
+            ("correcthorsebattery", true),
+            ("", false),
+        ] {
+            assert_eq!(is_long_word(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_name_holds_a_word_that_names_secrets_in_any_case() {
+        for (name, expected) in [
+            ("db_Pass", true),
+            ("pwd", true),
+            ("pat", true),
+            ("clientSECRET", true),
+            ("token", true),
+            ("x-key", true),
+            ("Bearer", true),
+            ("ca-bundle", true),
+            ("jwt", true),
+            ("Authorization", true),
+            ("data", true),
+            ("user", false),
+            ("author", false),
+            ("dat", false),
+            ("", false),
+        ] {
+            assert_eq!(may_name(name), expected, "{name}");
         }
     }
 }

@@ -497,4 +497,106 @@ mod tests {
             assert!(found.is_finite() || words.is_empty(), "a match of {expression} may begin with anything");
         }
     }
+
+    /// Asks whether the first so many bytes of a text are accepted.
+    fn check(accepts: fn(&str, Span) -> bool, rows: &[(&str, usize, bool)]) {
+        for (text, length, expected) in rows {
+            assert_eq!(accepts(text, Span::new(0, *length)), *expected, "the first {length} bytes of {text:?}");
+        }
+    }
+
+    #[test]
+    fn a_credential_is_long_or_has_a_sign_that_words_do_not_have() {
+        check(
+            looks_like_a_credential,
+            &[
+                ("authentication", 14, false),
+                ("abcdefghijklmnopqrstuvw", 23, false),
+                ("abcdefghijklmnopqrstuvwx", 24, true),
+                ("abcdefghijklmnop1", 17, true),
+                ("abcdefghijklmnop=", 17, true),
+                ("abcdefghijklmnop_", 17, true),
+            ],
+        );
+    }
+
+    #[test]
+    fn base64_is_padded_or_mixed_and_has_few_slashes() {
+        check(
+            looks_like_base64,
+            &[
+                ("abcdefghijklmnopqrs=", 20, true),
+                ("Abcdefghijklmnopqrs12", 21, true),
+                ("Abcdefghijklmnopqrst1", 21, false),
+                ("abcdefghijklmnopqrs12", 21, false),
+                ("Ab/defghijklmnopqrs1", 20, true),
+                ("Ab/defghi/jklmnopqrs1", 21, false),
+            ],
+        );
+        check(
+            looks_like_short_base64,
+            &[
+                ("abcd", 4, false),
+                ("abc=", 4, true),
+                ("dGVzdA==", 8, true),
+                ("aB3d", 4, true),
+                ("aB3d rest", 4, true),
+                ("aB3d\"", 4, true),
+                ("aB3d:rest", 4, false),
+                ("aB3de", 5, false),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_word_of_prose_is_short_and_another_word_follows_it() {
+        let long = "a".repeat(20);
+        for (value, rest, expected) in [
+            ("identifier", " expected", true),
+            ("identifier", "", false),
+            ("identifier", "  expected", false),
+            ("identifier", ", expected", false),
+            ("identifier", " - expected", false),
+            ("identifier2", " expected", false),
+            (&long[..19], " expected", true),
+            (&long, " expected", false),
+        ] {
+            assert_eq!(is_prose(value, rest), expected, "{value}{rest}");
+        }
+    }
+
+    #[test]
+    fn an_accessor_is_a_path_of_names_that_is_called_or_of_the_environment() {
+        for (value, expected) in [
+            ("os.environ", true),
+            ("process.env.API_KEY", true),
+            ("getPassword()", true),
+            ("config.get();", true),
+            ("_private()", true),
+            ("1get()", false),
+            ("get-it()", false),
+            ("env.A-B", false),
+            ("getPassword", false),
+            ("()", false),
+        ] {
+            assert_eq!(is_accessor(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_credential_begins_behind_its_scheme_and_a_blank() {
+        for (text, expected) in [("Bearer abc", 7), ("basic \tabc", 7), ("bearerabc", 0), ("abc", 0)] {
+            assert_eq!(after_scheme(text, 0), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_user_of_a_url_is_no_address() {
+        for (before, expected) in
+            [("ssh://", false), ("ssh://x:", false), ("ssh://h ", true), ("to ", true), ("", true)]
+        {
+            let text = format!("{before}git@example.com");
+            assert_eq!(is_not_of_a_url(&text, Span::new(before.len(), text.len())), expected, "{text}");
+        }
+    }
 }

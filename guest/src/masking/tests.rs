@@ -1,6 +1,7 @@
 //! What is masked, what is not, and that masking keeps its promises on texts made at random.
 
 mod apart;
+mod edges;
 mod ordinary;
 mod pieces;
 
@@ -217,6 +218,7 @@ fn custom_patterns_replace_their_value_literally_and_once() {
             ("id-123 and id-45", "id-$1 and id-$1"),
             ("call 555-1234", "call <000-0000>"),
             (r#"{"a":"card 12"}"#, r#"{"a":"a \"card\""}"#),
+            (r#"{"t":"{\"a\":\"x\\ncard 12\"}"}"#, r#"{"t":"{\"a\":\"x\\na \\\"card\\\"\"}"}"#),
             ("card 12", "a \"card\""),
         ],
     );

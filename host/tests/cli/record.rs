@@ -305,7 +305,7 @@ fn the_configuration_says_where_calls_are_recorded() {
 #[test]
 fn what_is_recorded_raw_is_said_aloud() {
     let place = Place::configured(&json!({"servers": {"demo": demo()}, "record": {"dir": "../kept", "raw": true}}));
-    let ran = place.run(&["call", "demo__echo", "text: hi"]).ends(0).says("as they are, with whatever secrets");
+    let ran = place.run(&["call", "demo__echo", "text: hi"]).ends(0).says("are recorded unmasked in");
     assert_eq!(ran.stdout, "hi\n");
     let text = std::fs::read_to_string(&files(&place.path("kept"))[0]).unwrap();
     let record: Value = serde_json::from_str(&text).unwrap();

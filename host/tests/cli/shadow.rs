@@ -118,7 +118,7 @@ fn a_component_of_its_own_is_tried_beside_the_built_in_one() {
     place.run(&["component", "--out", place.path("home/other.wasm").to_str().unwrap()]).ends(0);
     place.file("home/next.yaml", candidate("fail"));
     let mut serving = Serving::greet(&place, &[]);
-    serving.logged(&["in the shade", "with next.yaml"]);
+    serving.logged(&["shadow policy on", "with next.yaml"]);
     let answer = serving.ask("tools/call", json!({"name": "demo__fail", "arguments": {"message": "no luck"}}));
     assert_eq!(answer["result"]["content"][0]["text"], "no luck");
     serving.logged(&[

@@ -6,7 +6,8 @@ use super::*;
 fn a_picture_survives_every_mask_and_a_secret_over_two_blocks_none() {
     let mut settings = settings();
     settings.masks.groups = vec!["all".into()];
-    let picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ";
+    let picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    assert!(!gate(settings.clone()).mask_json("k8s", &format!("[\"{picture}\"]")).contains(picture), "a mask finds it");
     let answer = format!(
         r#"{{"content":[{{"type":"image","mimeType":"image/png","data":"{picture}"}},{{"type":"text","text":"kind: Secret\ndata:"}},{{"type":"text","text":"  a: c2Vj"}}]}}"#
     );
@@ -39,4 +40,41 @@ fn a_secret_in_pieces_is_shown_in_none_of_its_blocks() {
             }
         }
     }
+}
+
+#[test]
+fn two_lines_of_one_block_are_not_read_as_one_token() {
+    let mut settings = settings();
+    settings.masks.groups = vec!["all".into()];
+    let answer = r#"{"content":[{"type":"text","text":"keys begin with ghp_\nabcdefghijklmnopqrstuvwxyz"}]}"#;
+    let (_, last) = play(&gate(settings), call("k8s.get", ""), vec![Event::Answered(answer.into())]);
+    assert_eq!(result(last).text, "keys begin with ghp_\nabcdefghijklmnopqrstuvwxyz");
+}
+
+#[test]
+fn a_secret_in_pieces_stays_masked_while_its_answer_is_condensed() {
+    let mut settings = Settings { max_result_bytes: 40, spill: true, ..settings() };
+    settings.masks.groups = vec!["all".into()];
+    let answer = r#"{"content":[{"type":"text","text":"password:"},{"type":"text","text":"hunter2-Tr0ub4dor"},
+        {"type":"text","text":"and a line that makes the text too long"}]}"#;
+    for form in [ResultForm::Text, ResultForm::PassThrough] {
+        let (mut execution, _) = gate(Settings { form, ..settings.clone() }).begin(call("k8s.get", ""));
+        let asked = execution.next(Event::Answered(answer.into()));
+        assert_eq!(word(&asked), "condense:spill");
+        let done = execution.next(Event::Condensed(Condensed::default()));
+        let shown = format!("{asked:?} {done:?}");
+        assert!(shown.contains("[MASKED_PASSWORD]") && !shown.contains("hunter2"), "{shown}");
+    }
+}
+
+#[test]
+fn structured_content_stays_json_where_a_mask_rewrites_the_text_that_stands_for_it() {
+    let mut settings = settings();
+    let mask = crate::masking::CustomMask { pattern: r#""n":1}"#.into(), replacement: r#""n":"***"}"#.into() };
+    settings.masks.custom = vec![mask];
+    // The blank keeps the pattern from finding it in the answer as the server wrote it.
+    let answer = r#"{"content":[],"structuredContent":{"n": 1}}"#;
+    let result = result(play(&gate(settings), call("k8s.get", ""), vec![Event::Answered(answer.into())]).1);
+    assert_eq!(result.text, r#"{"n":"***"}"#);
+    assert!(crate::json::parse(result.structured.as_deref().unwrap()).is_ok(), "{:?}", result.structured);
 }

@@ -71,8 +71,8 @@ fn a_person_is_not_asked_about_more_than_can_be_shown() {
     let result = result(begin(r#"{"a":"12"}"#));
     assert_eq!(
         result.text,
-        "MCP tool execution failed: tool \"set\" of server \"k8s\" needs a person's approval, and its arguments have 10 \
-         bytes, of which a person is shown at most 9 (ask_max_bytes)"
+        "MCP tool execution failed: tool \"set\" of server \"k8s\" needs a person's approval, but its arguments have 10 \
+         bytes, more than a person is shown (ask_max_bytes: 9)"
     );
     settings.policy.destructive = DestructivePolicy::Allow;
     assert_eq!(word(&gate(settings).begin(call("k8s.set", r#"{"a":"12"}"#)).1), "request");

@@ -69,6 +69,19 @@ fn the_data_of_a_json_secret_is_found() {
             "{\n  \"kind\": \"Secret\",\n  \"data\": {\n    \"a\": \"MASK\",\n    \"n\": \"MASK\",\n    \"b\": \"MASK\"\n  },\n  \"type\": \"Opaque\"\n}\n",
         ),
         (
+            r#"{"kind":"Secret","kind":"ConfigMap","data":{"a":"x"}}"#,
+            r#"{"kind":"Secret","kind":"ConfigMap","data":{"a":"MASK"}}"#,
+        ),
+        (r#"{"kind":"Secret","data":{"a":"x\" y","b":"z"}}"#, r#"{"kind":"Secret","data":{"a":"MASK","b":"MASK"}}"#),
+        (
+            r#"{"a":1} 'tis {"kind":"Secret","data":{"a":"it's x"}}"#,
+            r#"{"a":1} 'tis {"kind":"Secret","data":{"a":"MASK"}}"#,
+        ),
+        (
+            "\"kind\": \"Secret\",\n\"data\": {\n  \"n\": 12,\n  \"a\": \"x\"\n}\n",
+            "\"kind\": \"Secret\",\n\"data\": {\n  \"n\": \"MASK\",\n  \"a\": \"MASK\"\n}\n",
+        ),
+        (
             "{ unclosed\n{\"kind\":\"Secret\",\"data\":{\"a\":\"x\"}}",
             "{ unclosed\n{\"kind\":\"Secret\",\"data\":{\"a\":\"MASK\"}}",
         ),
@@ -127,6 +140,44 @@ fn the_data_of_a_yaml_secret_is_found() {
 }
 
 #[test]
+fn the_lines_of_a_value_belong_to_it_and_no_others() {
+    check(&[
+        (
+            "kind: Secret\nstringData:\n  a: 'it''s'\n  b: \"say \\\"x\\\" y\"\n  c: 'a\\'\n",
+            "kind: Secret\nstringData:\n  a: 'MASK'\n  b: \"MASK\"\n  c: 'MASK'\n",
+        ),
+        (
+            "kind: Secret\nstringData:\n  a: |\n    one\n    ---\n  b: y\n",
+            "kind: Secret\nstringData:\n  a: MASK\n  b: MASK\n",
+        ),
+        (
+            "kind: Secret\ndata:\n  a: |\n    x\n  # why\n  b: y\n",
+            "kind: Secret\ndata:\n  a: MASK\n  # why\n  b: MASK\n",
+        ),
+        ("kind: Secret\ndata:\n  a: |\n    x\n# why\n    y\n  b: z\n", "kind: Secret\ndata:\n  a: MASK\n  b: MASK\n"),
+        ("kind: Secret\ndata: &d\n  a: x\n", "kind: Secret\ndata: &d\n  a: MASK\n"),
+        ("kind: Secret\ndata: {a: x:y}\n", "kind: Secret\ndata: {a: \"MASK\"}\n"),
+        ("kind: Secret\ndata: abc\n", "kind: Secret\ndata: MASK\n"),
+    ]);
+}
+
+#[test]
+fn a_manifest_ends_where_the_next_one_begins() {
+    check(&[
+        ("kind: Secret\ndata:\n  a: x\n...\ndata:\n  a: y\n", "kind: Secret\ndata:\n  a: MASK\n...\ndata:\n  a: y\n"),
+        ("kind: Secret\ndata:\n  a: x\n---\ndata:\n  a: y\n", "kind: Secret\ndata:\n  a: MASK\n---\ndata:\n  a: y\n"),
+        (
+            "apiVersion: v1\nkind: Secret\ndata:\n  a: x\napiVersion: v1\ndata:\n  b: y\nkind: ConfigMap\n",
+            "apiVersion: v1\nkind: Secret\ndata:\n  a: MASK\napiVersion: v1\ndata:\n  b: y\nkind: ConfigMap\n",
+        ),
+        ("kind: Secret\nsome prose\ndata:\n  a: x\n", "kind: Secret\nsome prose\ndata:\n  a: MASK\n"),
+        ("kind:\ndata:\n  a: x\nkind: Secret\n", "kind:\ndata:\n  a: MASK\nkind: Secret\n"),
+        ("items:\n- data:\n    a: x\nkind: SecretList\n", "items:\n- data:\n    a: MASK\nkind: SecretList\n"),
+        ("-  kind: Secret\n   data:\n     a: x\n", "-  kind: Secret\n   data:\n     a: MASK\n"),
+    ]);
+}
+
+#[test]
 fn a_secret_that_breaks_off_is_found() {
     check(&[
         (r#"{"kind":"Secret","data":{"a":"eA=="#, r#"{"kind":"Secret","data":{"a":"MASK"#),
@@ -157,6 +208,9 @@ fn everything_else_is_left_alone() {
         "apiVersion: external-secrets.io/v1\nkind: SecretStore\nspec: {}\ndata:\n  a: x\n",
         r#"{"kind":"Pod","data":{"a":"x"}}"#,
         r#"{"data":{"a":"x"}}"#,
+        "kind: Sec\ndata:\n  a: x\n",
+        r#"{"kind":"Sec","data":{"a":"x"}}"#,
+        r#"{"kind":"SecretList","items":[{"kind":"ConfigMap","data":{"a":"x"}}]}"#,
         r#"{"data":{"users":[{"kind":"admin","name":"x"}]}}"#,
         r#"{"involvedObject":{"kind":"Secret","name":"x"},"message":"data"}"#,
         r#"{"apiVersion":"v1","data":{"a":"x"}}"#,

@@ -1,5 +1,6 @@
 //! What goes in and what comes out, row by row.
 
+mod limits;
 mod properties;
 
 use super::*;
@@ -89,10 +90,16 @@ fn the_top_becomes_one_object() {
 fn a_reference_into_a_merged_choice_still_leads_somewhere() {
     check(
         Target::Anthropic,
-        &[(
-            r##"{"anyOf":[{"properties":{"a":{"type":"string"}}},{"properties":{"b":{"$ref":"#/anyOf/0/properties/a"},"c":{"$ref":"#/gone"}}}]}"##,
-            r##"{"type":"object","properties":{"a":{"type":"string"},"b":{"$ref":"#/$defs/moved_1"},"c":{"$ref":"#/gone"}},"$defs":{"moved_1":{"type":"string"}}}"##,
-        )],
+        &[
+            (
+                r##"{"anyOf":[{"properties":{"a":{"type":"string"}}},{"properties":{"b":{"$ref":"#/anyOf/0/properties/a"},"c":{"$ref":"#/gone"}}}]}"##,
+                r##"{"type":"object","properties":{"a":{"type":"string"},"b":{"$ref":"#/$defs/moved_1"},"c":{"$ref":"#/gone"}},"$defs":{"moved_1":{"type":"string"}}}"##,
+            ),
+            (
+                r##"{"anyOf":[{"properties":{"a":{"type":"string"}}},{"properties":{"b":{"allOf":[{"$ref":"#/anyOf/0/properties/a"}]}}}]}"##,
+                r##"{"type":"object","properties":{"a":{"type":"string"},"b":{"allOf":[{"$ref":"#/$defs/moved_1"}]}},"$defs":{"moved_1":{"type":"string"}}}"##,
+            ),
+        ],
     );
 }
 
@@ -141,6 +148,14 @@ fn gemini_gets_only_words_it_knows() {
             r#"{"items":{"anyOf":[{"type":"string"},{"type":"number"}]},"type":"array"}"#,
         ),
         (
+            r#"{"prefixItems":[{"type":"string"}],"items":{"type":"number"}}"#,
+            r#"{"items":{"anyOf":[{"type":"string"},{"type":"number"}]},"type":"array"}"#,
+        ),
+        (
+            r#"{"allOf":[{"items":{"type":"string"}},{"items":{"minLength":1}}]}"#,
+            r#"{"items":{"type":"string","minLength":1},"type":"array"}"#,
+        ),
+        (
             r#"{"description":"d","properties":{"a":{"type":"string"}},"propertyOrdering":["a","b"]}"#,
             r#"{"description":"d","properties":{"a":{"type":"string"}},"propertyOrdering":["a"],"type":"object"}"#,
         ),
@@ -163,6 +178,9 @@ fn gemini_gets_one_type_per_schema() {
             r#"{"anyOf":[{"type":"integer","minimum":1,"description":"d"},{"type":"string","minLength":2}]}"#,
         ),
         (r#"{"type":["integer","number"]}"#, r#"{"type":"number"}"#),
+        (r#"{"allOf":[{"type":"number"},{"type":"integer"}]}"#, r#"{"type":"integer"}"#),
+        (r#"{"allOf":[{"type":["string","number"]},{"type":["string","boolean"]}]}"#, r#"{"type":"string"}"#),
+        (r#"{"allOf":[{"type":"string"},{"type":"boolean"}]}"#, r#"{"type":"string"}"#),
         (r#"{"type":"null"}"#, r#"{"type":"string","nullable":true}"#),
         (r#"{"items":{"type":"integer"}}"#, r#"{"items":{"type":"integer"},"type":"array"}"#),
         (r#"{"minLength":1}"#, r#"{"minLength":1,"type":"string"}"#),
@@ -179,6 +197,14 @@ fn gemini_gets_enums_of_strings_and_the_rest_in_words() {
         (
             r#"{"type":"integer","enum":[1,2,3],"description":"How many."}"#,
             r#"{"type":"integer","description":"How many. Allowed values: 1, 2, 3."}"#,
+        ),
+        (r#"{"enum":[null]}"#, r#"{"type":"string","nullable":true}"#),
+        (r#"{"enum":[]}"#, ANY),
+        (r#"{"type":"integer","enum":["a"]}"#, r#"{"type":"integer","description":"Allowed values: \"a\"."}"#),
+        (r#"{"type":["string","integer"],"enum":["a"]}"#, r#"{"type":"string","enum":["a"]}"#),
+        (
+            r#"{"type":["number","string"],"enum":[1,"a"]}"#,
+            r#"{"anyOf":[{"type":"number","description":"Allowed values: 1."},{"type":"string","enum":["a"]}]}"#,
         ),
         (r#"{"const":true}"#, r#"{"type":"boolean","description":"Allowed values: true."}"#),
         (
@@ -212,6 +238,11 @@ fn gemini_gets_choices_that_stand_alone() {
         (
             r#"{"type":"string","maxLength":9,"anyOf":[{"pattern":"a"},{"minLength":2}]}"#,
             r#"{"anyOf":[{"type":"string","maxLength":9,"pattern":"a"},{"type":"string","maxLength":9,"minLength":2}]}"#,
+        ),
+        (r#"{"enum":["a","b"],"anyOf":[{"minLength":1},{"maxLength":2}]}"#, r#"{"enum":["a","b"],"type":"string"}"#),
+        (
+            r#"{"items":{"type":"string"},"anyOf":[{"minItems":1},{"maxItems":2}]}"#,
+            r#"{"items":{"type":"string"},"type":"array"}"#,
         ),
         (
             r#"{"properties":{"a":{"type":"string"}},"oneOf":[{"properties":{"b":{"type":"number"}},"required":["a","b"]},{"required":["a"]}]}"#,

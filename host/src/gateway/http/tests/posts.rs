@@ -37,7 +37,7 @@ async fn a_request_that_is_not_as_mcp_says_is_told_how_to_mend_it() {
         (Ask::post("{").with("MCP-Protocol-Version", "2025-11-25"), 400, -32700, "line 1"),
         (Ask::post("{"), 400, -32700, "line 1"),
         (Ask::post(""), 400, -32700, "not JSON"),
-        (Ask::post("[]"), 400, -32600, "method"),
+        (Ask::post("[]"), 400, -32600, "batch"),
         (Ask::post("7"), 400, -32600, "method"),
         (Ask::post(legacy("echo")), 400, -32000, "initialize"),
         (Ask::post(legacy("echo")).with("MCP-Protocol-Version", "1999-01-01"), 400, -32022, "2026-07-28"),

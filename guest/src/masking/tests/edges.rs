@@ -1,0 +1,99 @@
+//! Where masks begin and end: next to other masks, to escapes and to the quotes of JSON, and at the largest text.
+
+use super::*;
+
+#[test]
+fn the_more_rules_there_are_the_smaller_is_the_largest_text() {
+    let custom: Vec<(&str, &str)> = ["a", "b", "c", "d"].map(|pattern| (pattern, "x")).into();
+    for (rules, largest) in [(1, MAX_BYTES), (2, MAX_BYTES), (3, MAX_WORK / 3), (4, MAX_WORK / 4)] {
+        let masker = masker(&[], &[], &custom[..rules]).unwrap();
+        assert!(!masker.is_too_large(largest) && masker.is_too_large(largest + 1), "{rules} rules");
+    }
+    let both = masker(&["basic"], &[], &custom).unwrap();
+    assert_eq!(
+        (both.finders.len(), both.is_too_large(MAX_WORK / 9), both.is_too_large(MAX_WORK / 8)),
+        (5, false, true)
+    );
+}
+
+#[test]
+fn a_text_that_is_too_large_is_redacted_whatever_it_is() {
+    let masker = masker(&["all"], &[], &[]).unwrap();
+    let blanks = " ".repeat(MAX_WORK / masker.finders.len() + 1);
+    let json = format!("{{}}{blanks}");
+    assert_eq!(masker.mask(&json), REDACTED);
+    assert_eq!(masker.mask_json(&json), format!("\"{REDACTED}\""));
+    assert_eq!(masker.mask_parsed(&json), format!("\"{REDACTED}\""));
+    let pieces = format!("AKIAIOSF\nODNN7EXAMPLE{blanks}");
+    assert!(masker.mask_across_lines(&pieces) == pieces, "the lines of it have been redacted already");
+}
+
+#[test]
+fn a_secret_between_two_masks_is_masked() {
+    check(
+        &masker(&["basic"], &[], &[(r"\d{3}-\d{4}", "<000-0000>")]).unwrap(),
+        &[
+            (
+                "password: [MASKED_PASSWORD] password: hunter2hunter2 password: [MASKED_PASSWORD]",
+                "password: [MASKED_PASSWORD] password: [MASKED_PASSWORD] password: [MASKED_PASSWORD]",
+            ),
+            ("abc<000-0000> 555-1234", "abc<000-0000> <000-0000>"),
+        ],
+    );
+}
+
+#[test]
+fn what_is_masked_is_left_as_it_is_and_neighbours_stay_two() {
+    for (custom, text, expected) in [
+        ((r"\[[A-Z_]+\]", "***"), "[MASKED_EMAIL] [OTHER]", "[MASKED_EMAIL] ***"),
+        ((r"\]\[", "] ["), "[MASKED_EMAIL][MASKED_TOKEN]", "[MASKED_EMAIL] [MASKED_TOKEN]"),
+        ((r"\d{3}", "#"), "123456", "##"),
+    ] {
+        check(&masker(&[], &[], &[custom]).unwrap(), &[(text, expected)]);
+    }
+}
+
+#[test]
+fn an_escape_is_never_cut_in_two() {
+    for (custom, text, expected) in [
+        ((r"\\", "/"), r"\temp", r"\temp"),
+        ((r"\\", "/"), r"C:\temp", r"C:\temp"),
+        ((r"b\\", "X"), r#"{"a":"ab\nc"}"#, r#"{"a":"aX\nc"}"#),
+        ((r"[a-z0-9]+@example.com", "X"), r#"{"a":"\u00e9bob@example.com"}"#, r#"{"a":"\u00e9X"}"#),
+        ((r"\w+@example.com", "X"), r#"{"a":"\nbob@example.com"}"#, r#"{"a":"\nX"}"#),
+    ] {
+        check(&masker(&[], &[], &[custom]).unwrap(), &[(text, expected)]);
+    }
+}
+
+#[test]
+fn a_number_of_json_becomes_a_string_as_a_whole() {
+    let masker = masker(&[], &[], &[(r"\d{4}", "0")]).unwrap();
+    for (json, expected) in [
+        (r#"{"n": 1234}"#, r#"{"n": "0"}"#),
+        (r#"{"n": 123456}"#, r#"{"n": "0"}"#),
+        (r#"[1234,"1234",12]"#, r#"["0","0",12]"#),
+    ] {
+        assert_eq!(masker.mask_json(json), expected);
+    }
+}
+
+#[test]
+fn a_key_at_the_end_of_a_json_string_has_no_value_behind_its_quote() {
+    let masker = masker(&["basic"], &[], &[]).unwrap();
+    for (json, expected) in [
+        (
+            r#"{"a":"password:'","password":"hunter2-Tr0ub4dor&3","b":1}"#,
+            r#"{"a":"password:'","password":"[MASKED_PASSWORD]","b":1}"#,
+        ),
+        (
+            r#"{"a":"password: 'x","password":"hunter2-Tr0ub4dor&3"}"#,
+            r#"{"a":"password: '[MASKED_PASSWORD]","password":"[MASKED_PASSWORD]"}"#,
+        ),
+        (r#"["password='","--password=hunter2-Tr0ub4dor&3"]"#, r#"["password='","--password=[MASKED_PASSWORD]"]"#),
+        (r#"["password:","ordinary"]"#, r#"["password:","ordinary"]"#),
+        (r#"{"a":"the password:","b":1}"#, r#"{"a":"the password:","b":1}"#),
+    ] {
+        assert_eq!(masker.mask_json(json), expected);
+    }
+}
