@@ -64,7 +64,7 @@ Examples:
 toolgate looks for its configuration in: --config, TOOLGATE_CONFIG, ./toolgate.yaml, ./.mcp.json, ./mcp.json, your \
 configuration folder. If there is none, `tools`, `call`, `route` and `access` use a built-in demo server.
 
-TOOLGATE_LOG sets log levels more precisely than -v (`debug`, or `crate::session=trace,warn`). TOOLGATE_CACHE_DIR \
+TOOLGATE_LOG sets log levels more precisely than -v (`debug`, or `toolgate::session=trace,warn`). TOOLGATE_CACHE_DIR \
 and TOOLGATE_AUTH_DIR are the folders for compiled components and authorizations. TOOLGATE_ALLOW_SHARED_FILES=1 \
 is the same as --allow-shared-files.
 

@@ -181,12 +181,12 @@ fn a_refusal_says_which_grant_is_ambiguous_or_how_to_grant_the_tool() {
     policy.capabilities = Some(strings(&["mcp_a_b"]));
     let mut access = Access::new(&policy).unwrap();
     access.learn(|server, tool| (server, tool) == ("a", "b"));
-    let ambiguous = "capability: \"mcp_a_b\" names two things and grants neither: server:a_b, tool:a/b";
+    let ambiguous = "denied: capability \"mcp_a_b\" is ambiguous and grants nothing: server:a_b, tool:a/b";
     for (server, tool, expected) in [
         ("a_b", "x", ambiguous),
         ("a", "b", ambiguous),
-        ("a", "x", "capability: none grants it, such as \"server:a\" or \"tool:a/x\""),
-        ("c", "b", "capability: none grants it, such as \"server:c\" or \"tool:c/b\""),
+        ("a", "x", "denied: no capability such as \"server:a\" or \"tool:a/x\""),
+        ("c", "b", "denied: no capability such as \"server:c\" or \"tool:c/b\""),
     ] {
         let decision = access.decide(&ToolRef::new(server, tool), HARMLESS);
         assert_eq!((decision.verdict, decision.trace.last().unwrap().as_str()), (Verdict::Deny, expected));

@@ -23,7 +23,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// Starts the log; `TOOLGATE_LOG` sets levels more precisely than `-v` (`debug`, or `crate::session=trace,warn`).
+/// Starts the log; `TOOLGATE_LOG` sets levels more precisely than `-v` (`debug`, or `toolgate::session=trace,warn`).
 pub fn start(verbose: u8, format: LogFormat, secrets: &Arc<Mutex<Secrets>>) -> Result<(), CliError> {
     let level = match verbose {
         0 => Level::WARN,
@@ -41,7 +41,7 @@ pub fn start(verbose: u8, format: LogFormat, secrets: &Arc<Mutex<Secrets>>) -> R
             // People who change the configuration want to see how its reload ends.
             let usual = usual.with_target("toolgate::cli::serve", level.max(Level::INFO));
             // People who try a shadow policy want to see what it would decide differently.
-            usual.with_target("crate::shadow", level.max(Level::INFO))
+            usual.with_target("toolgate::shadow", level.max(Level::INFO))
         }
     };
     let writer = RedactedStderr(Arc::clone(secrets));

@@ -62,7 +62,7 @@ async fn a_client_that_is_registered_proves_it_as_the_authorization_server_wants
 async fn where_nobody_is_registered_that_is_said() {
     let bench = Bench::new(Rules { registers: false, ..Rules::default() }).await;
     let text = bench.needs_auth("read").await;
-    assert!(text.contains("give the server's `auth` the client_id"), "{text}");
+    assert!(text.contains("set `client_id` in the server's `auth`"), "{text}");
     assert_eq!(bench.asked(), 0);
 }
 

@@ -50,7 +50,7 @@ async fn a_server_that_drops_its_metadata_gets_no_refresh_token_and_no_secret() 
         turn(&bench, |rules| rules.silent = true);
         let text = bench.needs_auth("read").await;
         let (issuer, server) = (&bench.world.sites().issuer, &bench.world.sites().server);
-        assert!(text.contains(&format!("{issuer}, and the server now names {server}")), "{text}");
+        assert!(text.contains(&format!("{issuer}, but the server now names {server}")), "{text}");
         assert!(bench.world.seen("server /token").is_empty());
         kept(&bench.world);
         // What was kept is still good once the server says again what it said before.

@@ -46,7 +46,7 @@ fn a_question_without_a_state_passes_through_masked_and_leaves_a_note() {
     for (settings, expected) in [(settings(), question), (masking(settings()), masked)] {
         let asked = ended(through(settings), question);
         assert_eq!((asked.code, asked.answer.as_deref()), (Code::Ok, Some(expected)));
-        assert_eq!(asked.trace.last().unwrap(), "answer: the server wants input");
+        assert_eq!(asked.trace.last().unwrap(), "result: the server asks for input");
     }
 }
 

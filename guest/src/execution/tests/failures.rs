@@ -55,7 +55,7 @@ fn each_failure_has_its_words() {
         (Failure::QueueFull("64".into()), "too many calls are waiting for server \"s\": 64"),
         (Failure::NeedsAuth("log in".into()), "server \"s\" needs authorization: log in"),
         (Failure::RestartInProgress, "mcp_restart_in_progress: server \"s\" is being restarted"),
-        (Failure::RestartFailed("exit 1".into()), "mcp_restart_failed: server \"s\" did not come up: exit 1"),
+        (Failure::RestartFailed("exit 1".into()), "mcp_restart_failed: server \"s\" did not restart: exit 1"),
     ] {
         assert_eq!(outcome::describe(&failure, "s"), expected);
     }
@@ -80,30 +80,30 @@ fn a_report_out_of_place_is_named_with_what_was_to_happen_instead() {
     let condensed = || Event::Condensed(Condensed::default());
     let forwarded = || Event::Forwarded(Summary { is_error: false });
     for (settings, name, events, expected) in [
-        (settings(), "lazy.run", vec![Event::Waited], "waited while servers were to be connected"),
-        (asking(), "k8s.set", vec![Event::Connected], "connected while a person was to be asked"),
-        (asking(), "k8s.set", vec![Event::Answered("{}".into())], "answered while a person was to be asked"),
-        (settings(), "k8s.get", vec![Event::Approved(true)], "approved while an answer was awaited"),
-        (settings(), "k8s.get", vec![Event::Unasked], "unasked while an answer was awaited"),
-        (settings(), "k8s.get", vec![condensed()], "condensed while an answer was awaited"),
-        (settings(), "k8s.get", vec![closed(), Event::Reconnected], "reconnected while a wait was under way"),
+        (settings(), "lazy.run", vec![Event::Waited], "waited while connecting servers"),
+        (asking(), "k8s.set", vec![Event::Connected], "connected while waiting for approval"),
+        (asking(), "k8s.set", vec![Event::Answered("{}".into())], "answered while waiting for approval"),
+        (settings(), "k8s.get", vec![Event::Approved(true)], "approved while waiting for a response"),
+        (settings(), "k8s.get", vec![Event::Unasked], "unasked while waiting for a response"),
+        (settings(), "k8s.get", vec![condensed()], "condensed while waiting for a response"),
+        (settings(), "k8s.get", vec![closed(), Event::Reconnected], "reconnected while waiting to retry"),
         (
             settings(),
             "k8s.get",
             vec![closed(), Event::Waited, Event::Authenticated],
-            "authenticated while a new session was to be opened",
+            "authenticated while opening a new session",
         ),
         (
             settings(),
             "k8s.get",
             vec![failed(http(401), Phase::Sent), forwarded()],
-            "forwarded while an authorization was to be got",
+            "forwarded while getting a new authorization",
         ),
         (
             summarizing(),
             "k8s.get",
             vec![Event::Answered(ANSWER.into()), Event::Waited],
-            "waited while a long text was to be condensed",
+            "waited while waiting for a long text to be saved or summarized",
         ),
     ] {
         let result = result(play(&gate(settings), call(name, ""), events).1);

@@ -23,14 +23,14 @@ async fn names_and_addresses_without_end_are_refused_before_anything_is_done_wit
     let rows = [
         ("tools/call", json!({"name": format!("one__{name}"), "arguments": {}}), "invalid tool name \"one__nnn"),
         ("prompts/get", json!({"name": name}), "invalid prompt name \"nnn"),
-        ("resources/read", json!({"uri": uri}), "invalid resource address \"demo://uuu"),
-        ("resources/subscribe", json!({"uri": uri}), "invalid resource address \"demo://uuu"),
+        ("resources/read", json!({"uri": uri}), "invalid resource URI \"demo://uuu"),
+        ("resources/subscribe", json!({"uri": uri}), "invalid resource URI \"demo://uuu"),
         ("completion/complete", json!({"ref": prompt, "argument": argument}), "invalid prompt name"),
-        ("completion/complete", json!({"ref": template, "argument": argument}), "invalid resource address"),
+        ("completion/complete", json!({"ref": template, "argument": argument}), "invalid resource URI"),
         (
             "subscriptions/listen",
             modern(json!({"notifications": {"resourceSubscriptions": [uri]}})),
-            "the most is 8192",
+            "the limit is 8192",
         ),
     ];
     for (method, params, words) in rows {
