@@ -8,8 +8,8 @@
 //! use std::{collections::HashMap, path::Path, sync::Arc};
 //! use toolgate::extension::{self, bindings::ClientPre};
 //! use toolgate::logic::types::execution::ToolCall;
-//! use toolgate::logic::{Cache, Component, Options};
-//! use toolgate::registry::{self, Registry};
+//! use toolgate::logic::{Cache, Component, ComponentOptions};
+//! use toolgate::registry::{Registry, RegistryOptions};
 //! use toolgate::transport::Connect;
 //! use toolgate::{ToolgateCtx, ToolgateView};
 //! use wasmtime::component::Linker;
@@ -30,10 +30,10 @@
 //! # let cache = Cache::Dir(std::env::temp_dir().join("toolgate-doc"));
 //! // The host has an engine, and toolgate has servers.
 //! let engine = Engine::default();
-//! # let options = Options { cache: cache.clone(), ..Options::default() };
+//! # let options = ComponentOptions { cache: cache.clone(), ..ComponentOptions::default() };
 //! let config = toolgate::config::parse("servers: {demo: {command: toolgate, args: [demo-server]}}", Path::new("toolgate.yaml"))?;
-//! # let transports = HashMap::from([("demo".to_owned(), Arc::new(toolgate::demo::Local) as Arc<dyn Connect>)]);
-//! let registry = Registry::new(&Component::embedded(&options)?, config, registry::Options { transports, ..Default::default() })?;
+//! # let transports = HashMap::from([("demo".to_owned(), Arc::new(toolgate::demo::InProcessDemo) as Arc<dyn Connect>)]);
+//! let registry = Registry::new(&Component::embedded(&options)?, config, RegistryOptions { transports, ..Default::default() })?;
 //!
 //! let client = extension::client(&engine, &cache)?;
 //! let mut linker = Linker::<State>::new(&engine);
