@@ -3,7 +3,7 @@
 //! `rmcp` implements the protocol. A registry creates an [`Account`] for each server on the network that has no other
 //! authentication, and the transport asks the account for a token before each request. A person must give consent once,
 //! through `toolgate auth login`. If you embed this crate, set your own [`Browse`] in
-//! [`registry::Options`](crate::registry::Options):
+//! [`RegistryOptions`](crate::registry::RegistryOptions):
 //!
 //! ```
 //! use toolgate::oauth::{Browse, BrowseError};
