@@ -73,7 +73,6 @@ pub fn as_seen(c: char) -> Fold {
         Fold::As(char::from(becomes + at))
     };
     match c {
-        '\0'..='\u{ac}' => Fold::Keep,
         // Soft hyphens, joiners, direction marks, selectors and tags are invisible; combining accents join a letter.
         '\u{ad}'
         | '\u{300}'..='\u{36f}'
