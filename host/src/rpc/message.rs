@@ -10,7 +10,7 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use super::code::{INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR};
-use super::params::Params;
+use super::params::{Params, range_within};
 use crate::failure::{Failure, RequestError, RpcError};
 use crate::json::{self, JsonObject, scan};
 use crate::transport::RequestId;
@@ -500,12 +500,6 @@ fn rpc_error(text: &str) -> RpcError {
 /// A member that is `null` is there.
 fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
-}
-
-/// Where a part of a text is.
-pub(super) fn range_within(whole: &str, part: &str) -> Range<usize> {
-    let start = part.as_ptr().addr() - whole.as_ptr().addr();
-    start..start + part.len()
 }
 
 /// A message shows its kind and its method, and nothing that it carries.

@@ -5,7 +5,6 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::message::range_within;
 use crate::json::scan;
 
 /// The params of a message, as ranges of its text.
@@ -109,4 +108,10 @@ impl Members {
             meta: shift(self.meta),
         }
     }
+}
+
+/// Returns the range of a part of a text.
+pub(super) fn range_within(whole: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr() - whole.as_ptr().addr();
+    start..start + part.len()
 }
