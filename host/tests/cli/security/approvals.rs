@@ -237,7 +237,10 @@ fn a_yes_to_other_rules_counts_no_more() {
     serving.logged(&["was reloaded"]);
     serving.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": yes()}));
     let asked = serving.told("elicitation/create");
-    assert!(asked["params"]["message"].as_str().unwrap().contains("Rule: needs approval: matches `ask: do`"), "{asked}");
+    assert!(
+        asked["params"]["message"].as_str().unwrap().contains("Rule: needs approval: matches `ask: do`"),
+        "{asked}"
+    );
     place.file(FILE, config(json!({"deny": ["do"]})));
     serving.logged(&["was reloaded"]);
     serving.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": yes()}));

@@ -95,7 +95,12 @@ async fn an_answer_that_passed_unread_and_would_be_cut_kept_or_summarized_ends_d
     let rows = [
         ("", "max_result_bytes: 1000".to_owned(), "result 1", "a text of more than 1000 bytes is cut"),
         ("", "max_result_bytes: 1000\nspill: {dir: spilled}".to_owned(), "result 1", "kept and cut"),
-        ("", format!("summarize_above_tokens: 100\n{summarizer}"), "result 1", "a text of more than 400 bytes is summarized"),
+        (
+            "",
+            format!("summarize_above_tokens: 100\n{summarizer}"),
+            "result 1",
+            "a text of more than 400 bytes is summarized",
+        ),
         ("", format!("max_result_bytes: 1000\n{masks}"), "unread 2, result 1", "a text of more than 1000 bytes is cut"),
         ("", format!("summarize_above_tokens: 100\n{summarizer}\n{masks}"), "unread 2, result 1", "summarized"),
         ("", "max_result_bytes: 5000".to_owned(), "", ""),
