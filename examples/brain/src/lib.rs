@@ -1,7 +1,7 @@
 //! Your own decisions: toolgate's, plus one rule. A tool that may change things gets no path outside one folder.
 
-use toolgate_guest::decider::{Decider, Execution, Gate};
 use toolgate_guest::catalog::ExposedTool;
+use toolgate_guest::decider::{Decider, Execution, Gate};
 use toolgate_guest::execution::{self, Directive, Event, Intent, Settings, SettingsError, ToolCall};
 use toolgate_guest::json::{self, Value};
 use toolgate_guest::naming::NamingStyle;
