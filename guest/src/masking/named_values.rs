@@ -179,4 +179,143 @@ mod tests {
             assert_eq!(may_name(name), expected, "{name}");
         }
     }
+
+    /// What is found in a text: each name with its value, and how the two are related.
+    fn found(text: &str) -> Vec<String> {
+        let told = |NamedValue { name, value, bond }: NamedValue| {
+            let quoted = if value.quoted.is_some() { " (quoted)" } else { "" };
+            format!("{bond:?} {} = {}{quoted}", &text[name], &text[value.start..value.end])
+        };
+        find(text).into_iter().map(told).collect()
+    }
+
+    fn check(rows: &[(&str, &[&str])]) {
+        for (text, expected) in rows {
+            assert_eq!(found(text), *expected, "\n{text}");
+        }
+    }
+
+    #[test]
+    fn pairs_are_found_between_stray_quotes_and_apostrophes() {
+        let pair = &["Loose password = hunter2hunter2"][..];
+        check(&[
+            (r#"["password", "hunter2hunter2"]"#, pair),
+            ("['password', 'hunter2hunter2']", pair),
+            ("('a', 'b'), [('password', 'hunter2hunter2')]", pair),
+            (r#"5" wide: ["password", "hunter2hunter2"]"#, pair),
+            (r#"it's ["password", "hunter2hunter2"]"#, pair),
+            (r#"[it's "password", "hunter2hunter2"]"#, pair),
+            ("[5\" wide\n\"password\", \"hunter2hunter2\"]", pair),
+            ("[5\" wide\0\"password\", \"hunter2hunter2\"]", pair),
+            (r#"["password", "hunter\"2]\\"]"#, &[r#"Loose password = hunter\"2]\\"#]),
+            (r#"["password", "hunter2hunter2""#, &[]),
+            (r#"["password", "hunter2hunter2"}"#, &[]),
+            (r#"["password", "hunter2hunter2", 1]"#, &[]),
+            (r#"{"required": ["password", "hunter2hunter2"]}"#, &[]),
+        ]);
+    }
+
+    #[test]
+    fn a_name_is_a_short_string_and_a_value_has_six_characters() {
+        let long = |length: usize| format!("{}password", "x".repeat(length - 8));
+        let (longest, too_long) = (long(MAX_NAME), long(MAX_NAME + 1));
+        assert_eq!(found(&format!(r#"["{longest}", "hunter2"]"#)), [format!("Loose {longest} = hunter2")]);
+        assert!(found(&format!(r#"["{too_long}", "hunter2"]"#)).is_empty());
+        check(&[
+            (r#"["password", "abc123"]"#, &["Loose password = abc123"]),
+            (r#"["password", "abc12"]"#, &[]),
+            (r#"["user", "hunter2"]"#, &[]),
+            (r#"[1password, "hunter2"]"#, &[]),
+            (r#"["password", 12345678]"#, &[]),
+            (r#"{"name": "password", "value": 12345678}"#, &["Entry password = 12345678 (quoted)"]),
+            (r#"{"name": "password", "value": "hunter2"#, &["Entry password = hunter2"]),
+        ]);
+    }
+
+    #[test]
+    fn rows_belong_to_the_columns_of_their_list_or_object() {
+        let cell = &["Loose password = hunter2"][..];
+        check(&[
+            (r#"{"columns": ["password", "user"], "rows": [["hunter2", "bob"]]}"#, cell),
+            (r#"[["password", "user", "age"], ["hunter2", "bob", 5]]"#, cell),
+            (r#"[["password", "user", "age"], ["hunter2", "bob"]]"#, &[]),
+            (r#"{"a": ["password", "user"], "rows": [["hunter2", "bob"]]}"#, &[]),
+            (r#"{"columns": ["password", "user"], "a": [["hunter2", "bob"]]}"#, &[]),
+        ]);
+        let table = |columns: usize| {
+            let fill = |last: &str| format!("[{}\"{last}\"]", "0, ".repeat(columns - 1));
+            format!("[{}, {}]", fill("password"), fill("hunter2"))
+        };
+        assert_eq!(found(&table(64)), cell);
+        assert!(found(&table(65)).is_empty());
+    }
+
+    #[test]
+    fn a_value_below_its_name_is_one_word() {
+        let below = &["Below password = hunter2"][..];
+        check(&[
+            ("password:\nhunter2", below),
+            ("password =\r\n\r\n  hunter2\r\n", below),
+            ("**password:**\n`hunter2`\n", &["Below **password = hunter2"]),
+            ("password:\n\n\nhunter2", &[]),
+            ("password\nhunter2", &[]),
+            ("password:\nabc123", &["Below password = abc123"]),
+            ("password:\nabc12", &[]),
+            ("password:\n#hunter2", &[]),
+            ("password:\nhunter2 hunter2", &[]),
+            ("password:\nuser:hunter2", &[]),
+            ("password:\nuser=hunter2", &[]),
+            ("password:\naHVudGVyMg==", &["Below password = aHVudGVyMg=="]),
+            ("user,city\nbob,password:\nhunter2", &["Below bob,password = hunter2"]),
+        ]);
+    }
+
+    #[test]
+    fn a_table_has_a_header_of_short_names() {
+        let (column, loose) = (&["Column password = hunter2"][..], &["Loose password = hunter2"][..]);
+        check(&[
+            ("password,user\nhunter2,bob", column),
+            ("user;password\nbob;hunter2", column),
+            ("password\tuser name\nhunter2\tbob", column),
+            ("\"password\",\"user\"\n\"hunter2\",\"b,ob\"", column),
+            ("password, user\nhunter2, bob", loose),
+            ("| password | user |\n| hunter2 | bob |", loose),
+            ("password | user\n---------+-----\nhunter2 | bob", column),
+            ("password | user\nhunter2 | bob", &[]),
+            ("password,user\n-----\nhunter2,bob", column),
+            ("password,user\n\nhunter2,bob", &[]),
+            ("password,user\nx--y\nhunter2,bob", &[]),
+            ("password,user\nhunter2,bob,5\nhunter2,bob", &[]),
+            ("password,,user\nhunter2,5,bob", &[]),
+            ("password,user!\nhunter2,bob", &[]),
+            ("password,12\nhunter2,bob", &[]),
+            ("password,user.\nhunter2,bob", &[]),
+            ("password\tname of the\nhunter2\tbob", column),
+            ("password\tname of the user\nhunter2\tbob", &[]),
+            ("password,user\nabc123,bob", &["Column password = abc123"]),
+            ("password,user\nabc12,bob", &[]),
+            ("password,user\nhunter2 x,bobbob", &[]),
+        ]);
+    }
+
+    #[test]
+    fn a_table_has_cells_columns_and_a_header_of_limited_length() {
+        let table = |name: usize| format!("password,{}\nhunter2,bob", "x".repeat(name));
+        let piped =
+            |columns: usize| format!("|{}password|\n|{}hunter2|", "x|".repeat(columns - 1), "1|".repeat(columns - 1));
+        let wide = |length: usize| {
+            let header = format!("password{},", format!(",{}", "x".repeat(39)).repeat(25));
+            format!("{header}{}\nhunter2{}", "x".repeat(length - header.len()), ",1".repeat(26))
+        };
+        for (text, is_table) in [
+            (table(40), true),
+            (table(41), false),
+            (piped(64), true),
+            (piped(65), false),
+            (wide(1024), true),
+            (wide(1025), false),
+        ] {
+            assert_eq!(found(&text).len(), usize::from(is_table), "\n{text}");
+        }
+    }
 }

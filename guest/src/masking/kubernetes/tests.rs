@@ -218,3 +218,28 @@ fn everything_else_is_left_alone() {
     ];
     check(&alone.map(|text| (text, text)));
 }
+
+#[test]
+fn values_in_braces_within_lines_of_yaml_are_found_once_and_to_their_end() {
+    check(&[
+        ("kind: Secret\ndata: [a, b]\n", "kind: Secret\ndata: \"MASK\"\n"),
+        ("kind: Secret\ndata: {a: x},\n", "kind: Secret\ndata: {a: \"MASK\"},\n"),
+        ("kind: Secret\ndata: {a: x} # {b: y}\n", "kind: Secret\ndata: {a: \"MASK\"} # {b: y}\n"),
+        ("kind: Secret\ndata:\n  a: [x, y]\n  b: {c: z}\n", "kind: Secret\ndata:\n  a: MASK\n  b: MASK\n"),
+        (
+            "kind: Secret\nmetadata: {name: x}\ndata: {a: y}\n",
+            "kind: Secret\nmetadata: {name: x}\ndata: {a: \"MASK\"}\n",
+        ),
+        ("kind: Secret\nspec: {data: {a: x}}\n", "kind: Secret\nspec: {data: {a: x}}\n"),
+        ("kind: Secret\ndata: x\n", "kind: Secret\ndata: MASK\n"),
+        ("kind: Secret\ndata: &a\n  b: x\n", "kind: Secret\ndata: &a\n  b: MASK\n"),
+        ("kind: Secret\ndata: !!map\n  b: x\n", "kind: Secret\ndata: !!map\n  b: MASK\n"),
+        ("kind: Secret\nspec: x\n", "kind: Secret\nspec: x\n"),
+        ("kind: Secret\n\"data\":\n  \"a\": 12\n  b: 12\n", "kind: Secret\n\"data\":\n  \"a\": \"MASK\"\n  b: MASK\n"),
+        ("kind: Secret\n\"data\":\n  \"a\":\n    x\n", "kind: Secret\n\"data\":\n  \"a\":\n    MASK\n"),
+        ("kind: Secret\ndata:\n  a: ~\n  b: null\n  c: x\n", "kind: Secret\ndata:\n  a: ~\n  b: null\n  c: MASK\n"),
+        (r#"{5" x "kind":"Secret","data":{"b":"y"}}"#, r#"{5" x "kind":"Secret","data":{"b":"MASK"}}"#),
+        (r#"{"kind":"Secret","data":{"b":["x:y"]}}"#, r#"{"kind":"Secret","data":{"b":"MASK"}}"#),
+        (r#"{"kind":"Secret","data":["b" : "y"]}"#, r#"{"kind":"Secret","data":"MASK"}"#),
+    ]);
+}

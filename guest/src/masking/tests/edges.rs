@@ -80,7 +80,7 @@ fn a_number_of_json_becomes_a_string_as_a_whole() {
 
 #[test]
 fn a_key_at_the_end_of_a_json_string_has_no_value_behind_its_quote() {
-    let masker = masker(&["basic"], &[], &[]).unwrap();
+    let maskers = [masker(&["basic"], &[], &[]).unwrap(), masker(&[], &["password"], &[]).unwrap()];
     for (json, expected) in [
         (
             r#"{"a":"password:'","password":"hunter2-Tr0ub4dor&3","b":1}"#,
@@ -94,6 +94,75 @@ fn a_key_at_the_end_of_a_json_string_has_no_value_behind_its_quote() {
         (r#"["password:","ordinary"]"#, r#"["password:","ordinary"]"#),
         (r#"{"a":"the password:","b":1}"#, r#"{"a":"the password:","b":1}"#),
     ] {
-        assert_eq!(masker.mask_json(json), expected);
+        assert!(maskers.iter().all(|masker| masker.mask_json(json) == expected), "{json}");
     }
+}
+
+#[test]
+fn a_span_does_not_begin_within_an_escape_nor_end_in_one() {
+    for (text, span, expected) in [
+        (r"a\nbob", 2..6, "bob"),
+        (r"a\u00e9bob", 2..10, "bob"),
+        (r"a\u00bob", 2..8, "ob"),
+        (r"a\u00", 2..5, ""),
+        (r"a\xbob", 2..6, "xbob"),
+        (r"abob\\", 1..6, "bob"),
+        (r"\\", 0..2, ""),
+        ("bob", 0..3, "bob"),
+    ] {
+        let mut kept = Span::new(span.start, span.end);
+        keep_escapes(text, &mut kept);
+        assert_eq!(&text[kept.start..kept.end], expected, "{text}");
+    }
+}
+
+#[test]
+fn a_custom_rule_may_match_beyond_a_json_string() {
+    for (custom, json, expected) in
+        [((r#"a","b"#, "X"), r#"["a","b"]"#, r#"["X"]"#), ((r#","b""#, ""), r#"["a","b"]"#, r#"["a"]"#)]
+    {
+        for groups in [&[][..], &["basic"]] {
+            assert_eq!(masker(groups, &[], &[custom]).unwrap().mask_json(json), expected);
+        }
+    }
+}
+
+#[test]
+fn an_object_in_the_data_of_a_secret_becomes_a_string_of_json() {
+    let masker = masker(&["all"], &[], &[]).unwrap();
+    let json = |value: &str| format!(r#"{{"kind":"Secret","data":{{"a":"x","b":{value},"c":{value}}}}}"#);
+    for value in [r#"{"d":"x"}"#, "[1]", "12"] {
+        let text = json(value);
+        let masked = masker.mask_json(&text);
+        assert!(!masked.contains(value) && masked.matches(r#":"[MASKED_"#).count() == 3, "{masked}");
+    }
+}
+
+#[test]
+fn what_may_be_a_value_depends_on_its_key() {
+    check(
+        &masker(&["all"], &[], &[]).unwrap(),
+        &[
+            (r#"{"name":"api_key","value":"abcdef123456789"}"#, r#"{"name":"api_key","value":"abcdef123456789"}"#),
+            (r#"{"name":"api_key","value":"abcdef1234567890"}"#, r#"{"name":"api_key","value":"[MASKED_API_KEY]"}"#),
+            (r#"{"name":"page_token","value":"abcdef123456"}"#, r#"{"name":"page_token","value":"abcdef123456"}"#),
+            (r#"["password", "process.env.DB1X"]"#, r#"["password", "process.env.DB1X"]"#),
+            (r#"["password", "process_env_DB1X"]"#, r#"["password", "[MASKED_PASSWORD]"]"#),
+            (r#"Authorization: "Bearer abcdef 123456""#, r#"Authorization: "Bearer [MASKED_TOKEN]""#),
+            ("Authorization: Bearer abcdef123456 next", "Authorization: Bearer [MASKED_TOKEN] next"),
+            ("token::abcdef123456", "token::abcdef123456"),
+            ("password::hunter2hunter2", "password:[MASKED_PASSWORD]"),
+            ("pwd=/home/user1", "pwd=/home/user1"),
+            ("pwd=~/user1x", "pwd=~/user1x"),
+            ("pwd=hunter2hunter2", "pwd=[MASKED_PASSWORD]"),
+            ("password=/hunter2hunter2", "password=[MASKED_PASSWORD]"),
+            ("password=getPassword[", "password=getPassword["),
+            (r#"password="getPassword[""#, r#"password="[MASKED_PASSWORD]""#),
+            (r#"password="process.env.PASSWORD""#, r#"password="[MASKED_PASSWORD]""#),
+            (r#"token="a b password=hunter2hunter2""#, r#"token="[MASKED_TOKEN]""#),
+            (r#"password="${A} password=hunter2hunter2"#, r#"password="[MASKED_PASSWORD]"#),
+            (r#"page_token="x password=hunter2hunter2""#, r#"page_token="x password=[MASKED_PASSWORD]""#),
+            (r#"page_token="x token=abcdef123456""#, r#"page_token="x token=[MASKED_TOKEN]""#),
+        ],
+    );
 }
