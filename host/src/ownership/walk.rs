@@ -64,8 +64,9 @@ pub(super) fn judge_metadata(path: &Path, found: &Metadata) -> Result<(), Owners
     let others = found.mode() & OTHERS_WRITE != 0;
     match (group, others) {
         (None, false) => Ok(()),
-        // Kubernetes mounts a ConfigMap so: a folder that everybody may write to, on a mount that nobody can write to.
-        _ if is_read_only(path) => Ok(()),
+        // Kubernetes mounts a ConfigMap like this. Only a folder passes: the files in it are judged by themselves, since
+        // others may be able to write to the same file system through another mount.
+        _ if kind == PathKind::Folder && is_read_only(path) => Ok(()),
         (group, others) => Err(exposure_error(path, kind, ExposureCause::Writable { group, others })),
     }
 }

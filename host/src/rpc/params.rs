@@ -98,7 +98,7 @@ impl Members {
         Ok(Members { name, uri, arguments, meta: place(named.meta) })
     }
 
-    /// The same places, counted from the start of the message.
+    /// Moves the ranges, so that they count from the start of the message.
     fn shifted(self, by: usize) -> Self {
         let shift = |place: Option<Range<usize>>| place.map(|place| place.start + by..place.end + by);
         Members {

@@ -84,9 +84,9 @@ fn a_folder_on_a_read_only_mount_passes_whatever_its_mode() {
     let folder = place.path("work/mounted");
     fs::create_dir(&folder).unwrap();
     let config = place.file("work/config.json", json!({"mcpServers": {"demo": demo()}}).to_string());
-    let run = |options: &str| {
+    let run = |options: &str, mode: &str| {
         let script = format!(
-            "mount -t tmpfs -o mode=0777 none {folder} && cp {config} {folder}/mcp.json && mount -o remount,{options} {folder} || exit 99; \
+            "mount -t tmpfs -o mode=0777 none {folder} && cp {config} {folder}/mcp.json && chmod {mode} {folder}/mcp.json && mount -o remount,{options} {folder} || exit 99; \
              exec {TOOLGATE} tools --config {folder}/mcp.json",
             folder = folder.display(),
             config = config.display(),
@@ -99,12 +99,14 @@ fn a_folder_on_a_read_only_mount_passes_whatever_its_mode() {
         let ran = shell.output().expect("unshare runs");
         (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
     };
-    let (code, said) = run("ro");
+    let (code, said) = run("ro", "644");
     if code == Some(99) || said.contains("unshare") {
         return eprintln!("not tried: nothing can be mounted here: {said}");
     }
     assert_eq!(code, Some(0), "{said}");
-    let (code, said) = run("rw");
+    let (code, said) = run("ro", "666");
+    assert_eq!(code, Some(2), "a file that others may write stays closed: {said}");
+    let (code, said) = run("rw", "644");
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("chmod o-w"), "{said}");
 }
