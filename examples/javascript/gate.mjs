@@ -119,8 +119,11 @@ export class Gate {
         if (outcomes.every(({ status }) => status === 'rejected')) throw outcomes[0].reason;
         return { tag: 'connected' };
       }
-      case 'request':
-        return { tag: 'answered', val: await this.servers[given.server].request(given.method, given.params, signal) };
+      case 'request': {
+        const { tool: { server, tool }, arguments: args } = given;
+        const params = `{"name":${JSON.stringify(tool)},"arguments":${args}}`;
+        return { tag: 'answered', val: await this.servers[server].request('tools/call', params, signal) };
+      }
       case 'reconnect':
         await this.servers[given].open(signal);
         return { tag: 'reconnected' };

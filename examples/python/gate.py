@@ -100,7 +100,9 @@ class Gate:
                     raise outcomes[0]
                 return Variant("connected")
             case "request":
-                result = await self.servers[given.server].request(given.method, given.params)
+                tool = given.tool
+                params = f'{{"name":{json.dumps(tool.tool)},"arguments":{given.arguments}}}'
+                result = await self.servers[tool.server].request("tools/call", params)
                 return Variant("answered", json.dumps(result))
             case "reconnect":
                 await self.servers[given].open()

@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use toolgate_fuzz::session::{self, SERVERS, TOOLS};
 use toolgate_guest::execution::{Code, Directive, Event, Gate, Settings, ToolCall};
 use toolgate_guest::filtering::{Access, Verdict};
-use toolgate_guest::json::{self, Value};
+use toolgate_guest::json;
 use toolgate_guest::recovery::RetryPolicy;
 use toolgate_guest::types::{Tool, ToolRef};
 
@@ -77,9 +77,8 @@ fn requested(directive: &Directive) -> Option<ToolRef> {
     match directive {
         Directive::Ask(question) => Some(question.tool.clone()),
         Directive::Request(request) => {
-            let params = json::parse(&request.params).expect("params are JSON");
-            let name = params.get("name").and_then(Value::as_str).expect("a request names its tool");
-            Some(ToolRef::new(&*request.server, name))
+            json::parse(&request.arguments).expect("arguments are JSON");
+            Some(request.tool.clone())
         }
         _ => None,
     }

@@ -214,10 +214,6 @@ impl execution::GuestGate for Faulty {
         unimplemented!()
     }
 
-    fn foresee(&self, call: execution::ToolCall) -> execution::Outlook {
-        execution::Outlook::Started(self.begin(call))
-    }
-
     fn begin(&self, call: execution::ToolCall) -> execution::Started {
         for fault in ["panic", "exit", "loop", "grow", "recurse"] {
             if call.arguments.contains(fault) {

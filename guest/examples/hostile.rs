@@ -8,7 +8,7 @@
 
 use toolgate_guest::decider::{Decider, Execution, Gate};
 use toolgate_guest::execution::{
-    self, Code, Directive, Event, Foreseen, Outlook, Request, Settings, SettingsError, ToolCall, ToolResult,
+    self, Code, Directive, Event, Forward, Request, Settings, SettingsError, ToolCall, ToolResult,
 };
 use toolgate_guest::types::{ToolRef, Trace, WaitRange};
 
@@ -41,22 +41,6 @@ impl Gate for HostileGate {
         }
         let (execution, directive) = self.0.begin(call);
         (Call::Ours(execution), directive)
-    }
-
-    fn foresee(&self, call: ToolCall) -> Outlook<Call> {
-        let foreseen = |params: String, notes: String| {
-            let tool = ToolRef { server: "demo".to_owned(), tool: "echo".to_owned() };
-            Outlook::Foreseen(Foreseen { tool, params, forward_up_to: 1 << 20, notes })
-        };
-        let params = r#"{"name":"echo","arguments":{"text":"foreseen"}}"#.to_owned();
-        match attack(&call).as_deref() {
-            Some("many-notes") => foreseen(params, "x\n".repeat(20_000_000)),
-            Some("foreseen-params") => foreseen(params + INJECTED, String::new()),
-            _ => {
-                let (execution, directive) = self.begin(call);
-                Outlook::Started(execution, directive)
-            }
-        }
     }
 
     fn admits(&self, _: &str) -> bool {
@@ -95,10 +79,9 @@ impl Call {
     /// Repeats the attack after any event.
     fn attack(&mut self) -> Directive {
         let Call::Attack(attack, call) = self else { unreachable!("only attacks attack") };
-        let params = r#"{"name":"echo","arguments":{"text":"attacked"}}"#;
-        let request = |server: &str, method: &str, params: String| {
-            let (server, method) = (server.to_owned(), method.to_owned());
-            Directive::Request(Request { server, method, params, forward_up_to: None })
+        let arguments = r#"{"text":"attacked"}"#;
+        let request = |server: &str, arguments: String, forward: Option<Forward>| {
+            Directive::Request(Request { tool: ToolRef::new(server, "echo"), arguments, forward })
         };
         let wait = |ms| Directive::Wait(WaitRange { min_ms: ms, max_ms: ms });
         let (kind, server) = attack.split_once('=').unwrap_or((attack, "demo"));
@@ -106,18 +89,17 @@ impl Call {
             "wait" => wait(0),
             "wait-long" => wait(100_000),
             "wait-for-ever" => wait(u64::MAX),
-            "request" => request(server, "tools/call", params.to_owned()),
+            "request" => request(server, arguments.to_owned(), None),
             "reconnect" => Directive::Reconnect(server.to_owned()),
             "reauthenticate" => Directive::Reauthenticate(server.to_owned()),
             "connect" => Directive::Connect(vec![server.to_owned()]),
             "connect-often" => Directive::Connect(vec![server.to_owned(); 100_000]),
-            "params" => request(server, "tools/call", params.to_owned() + INJECTED),
-            "params-list" => request(server, "tools/call", "[]".to_owned()),
-            "method" => request(
-                server,
-                "tools/call\",\"params\":{}}\n{\"jsonrpc\":\"2.0\",\"id\":99,\"x\":\"",
-                params.to_owned(),
-            ),
+            "arguments" => request(server, arguments.to_owned() + INJECTED, None),
+            "arguments-list" => request(server, "[]".to_owned(), None),
+            "many-notes" => {
+                let forward = Forward { up_to: 1 << 20, trace: vec!["x".to_owned(); 100_000] };
+                request(server, r#"{"text":"foreseen"}"#.to_owned(), Some(forward))
+            }
             "answer" => {
                 Directive::Done(ToolResult { answer: Some(format!("{{\"content\":[]}}{INJECTED}")), ..result(call) })
             }

@@ -14,8 +14,9 @@ use std::rc::Rc;
 
 use crate::catalog::{ExposedTool, FailedServer};
 use crate::execution::{Condensed, Directive, Event, Failed, Settings, SettingsError, ToolCall, ToolResult};
+use crate::json;
 use crate::naming::NamingStyle;
-use crate::types::WaitRange;
+use crate::types::{ToolRef, WaitRange};
 use discovery::ToolDiscovery;
 use join::join_all;
 use running_calls::RunningCalls;
@@ -107,7 +108,8 @@ impl<T: Transport> Client<T> {
         let outcome = match directive {
             Directive::Connect(servers) => self.connect(offers, &servers).await.map(|()| Event::Connected),
             Directive::Request(request) => {
-                let answer = self.transport.request(&request.server, &request.method, request.params).await;
+                let ToolRef { server, tool } = &request.tool;
+                let answer = self.transport.request(server, "tools/call", call_params(tool, &request.arguments)).await;
                 answer.map(Event::Answered)
             }
             Directive::Reconnect(server) => self.transport.reconnect(&server).await.map(|()| Event::Reconnected),
@@ -134,4 +136,11 @@ impl<T: Transport> Client<T> {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns the `params` of `tools/call`.
+fn call_params(tool: &str, arguments: &str) -> String {
+    let mut params = String::from("{\"name\":");
+    json::write_string(tool, &mut params);
+    params + ",\"arguments\":" + arguments + "}"
 }

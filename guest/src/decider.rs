@@ -37,7 +37,7 @@
 //! ```
 
 use crate::catalog::ExposedTool;
-use crate::execution::{self, Directive, Event, OfferNote, Outlook, Settings, SettingsError, ToolCall};
+use crate::execution::{self, Directive, Event, OfferNote, Settings, SettingsError, ToolCall};
 use crate::filtering::{Access, Decision, Policy, PolicyError};
 use crate::lifecycle::{self, Server, Transition};
 use crate::naming::NamingStyle;
@@ -84,12 +84,6 @@ pub trait Gate: Sized + 'static {
 
     /// Begins a call.
     fn begin(&self, call: ToolCall) -> (Self::Execution, Directive);
-
-    /// Begins a call, in one step if possible; the default never does.
-    fn foresee(&self, call: ToolCall) -> Outlook<Self::Execution> {
-        let (execution, directive) = self.begin(call);
-        Outlook::Started(execution, directive)
-    }
 
     /// Stores the result of `tools/list`; it replaces the server's last offer.
     fn offer(&self, server: &str, tools: Vec<Tool>) -> Vec<OfferNote> {
@@ -147,10 +141,6 @@ impl Gate for execution::Gate {
 
     fn begin(&self, call: ToolCall) -> (execution::Execution, Directive) {
         self.begin(call)
-    }
-
-    fn foresee(&self, call: ToolCall) -> Outlook<execution::Execution> {
-        self.foresee(call)
     }
 }
 

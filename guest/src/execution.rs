@@ -111,18 +111,24 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
-/// A request to a server.
+/// A request to a server: `tools/call` with this tool's own name and these arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The id of the server.
-    pub server: String,
-    /// The MCP method.
-    pub method: String,
-    /// The `params` of the request, as JSON.
-    pub params: String,
-    /// The host may forward a response with at most this many bytes of text without reading it; `None` means that it
-    /// must be read.
-    pub forward_up_to: Option<u64>,
+    /// The tool to call.
+    pub tool: ToolRef,
+    /// The arguments, as one JSON object.
+    pub arguments: String,
+    /// Whether the host may forward the response without reading it; `None` means that it must be read.
+    pub forward: Option<Forward>,
+}
+
+/// How a call ends if its response is forwarded without being read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// The maximum number of bytes of text in the response.
+    pub up_to: u64,
+    /// The complete trace of the call if the response is no error.
+    pub trace: Trace,
 }
 
 /// A question to a person.
@@ -223,28 +229,6 @@ pub struct ToolResult {
     pub truncated: bool,
     /// The trace of all decisions.
     pub trace: Trace,
-}
-
-/// A call whose outcome is already known if its result is forwarded without being read and is not an error.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Foreseen {
-    /// The tool that the name means; `tools/call` goes to its server.
-    pub tool: ToolRef,
-    /// The `params` of the request.
-    pub params: String,
-    /// The maximum number of bytes of text in a result that may be forwarded without being read.
-    pub forward_up_to: u64,
-    /// The complete trace, one note per line.
-    pub notes: String,
-}
-
-/// What to expect of a call.
-#[derive(Debug)]
-pub enum Outlook<E> {
-    /// The likely outcome; the component keeps no state of the call.
-    Foreseen(Foreseen),
-    /// The call has begun in the usual way.
-    Started(E, Directive),
 }
 
 /// What the host must do next.

@@ -11,7 +11,6 @@ use std::marker::PhantomData;
 
 use crate as logic;
 use crate::decider::{Decider, Execution, Gate};
-use crate::execution::{Directive, Outlook};
 use crate::schema::Document;
 use bindings::exports::toolgate::logic as wit;
 use convert::Convert;
@@ -243,24 +242,13 @@ impl<G: Gate> wit::execution::GuestGate for G {
 
     fn begin(&self, call: wit::execution::ToolCall) -> wit::execution::Started {
         let (execution, directive) = Gate::begin(self, call.convert());
-        started(execution, directive)
-    }
-
-    fn foresee(&self, call: wit::execution::ToolCall) -> wit::execution::Outlook {
-        match Gate::foresee(self, call.convert()) {
-            Outlook::Foreseen(foreseen) => wit::execution::Outlook::Foreseen(foreseen.convert()),
-            Outlook::Started(execution, directive) => wit::execution::Outlook::Started(started(execution, directive)),
-        }
+        let execution = wit::execution::Execution::new(RefCell::new(execution));
+        wit::execution::Started { execution, directive: directive.convert() }
     }
 
     fn mask_json(&self, server: String, text: String) -> String {
         Gate::mask_json(self, &server, &text)
     }
-}
-
-fn started<E: Execution>(execution: E, directive: Directive) -> wit::execution::Started {
-    let execution = wit::execution::Execution::new(RefCell::new(execution));
-    wit::execution::Started { execution, directive: directive.convert() }
 }
 
 impl<E: Execution> wit::execution::GuestExecution for RefCell<E> {

@@ -133,6 +133,11 @@ fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Opt
 /// The last second of the year 9999.
 const LAST_SECOND: u64 = 253_402_300_799;
 
+/// Converts a time to milliseconds, rounded to microseconds.
+pub fn millis(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,21 +2,18 @@
 
 mod addresses;
 mod approval;
-mod backends;
 mod call;
 mod call_json;
 mod call_runner;
-mod descriptions;
 mod events;
 mod failures;
 mod fetch;
-mod finished_call;
 mod forwarded;
 mod instructions;
+mod observed_call;
 mod offers;
 mod queueing;
 mod running_calls;
-mod settings;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,24 +24,24 @@ use serde_json::value::RawValue;
 
 pub(crate) use addresses::EXEMPT;
 pub use approval::{APPROVAL, ApprovalText};
-pub(crate) use backends::{GateBackend, GateBackends};
 pub use call::{Approve, CallOptions, CallOutcome, Consent};
 pub use call_json::CallJson;
-pub(crate) use call_json::millis;
-pub(crate) use descriptions::mask_tools;
 pub use events::{CallEvent, OnEvent};
 pub(crate) use fetch::FetchError;
-pub use finished_call::{FinishedCall, Observe};
-pub use offers::{RefreshOutcome, ServerToolChange};
+pub use offers::RefreshOutcome;
 pub(crate) use queueing::enter_queues;
-pub use settings::{GateView, LOCAL, find_problems, shown_style, views};
-pub(crate) use settings::{policies_about, settings};
+
+pub use crate::finished_call::{FinishedCall, Observe};
+pub(crate) use crate::gate_settings::settings;
+pub use crate::gate_settings::{GateView, LOCAL, find_problems, shown_style, views};
+pub use crate::registry::ServerToolChange;
 
 use crate::config::model::Config;
 use crate::decide::{Decide, GateId, LogicResult};
+use crate::gate_settings;
 use crate::logic::types::{ToolRef, catalog, naming};
 use crate::logic::{Component, LogicError, Supervisor};
-use crate::registry::{Link, Registry};
+use crate::registry::{BackendError, GateBackend, Link, Registry};
 use crate::rpc;
 use crate::words::ErrorText;
 use running_calls::RunningCalls;
@@ -95,6 +92,15 @@ pub enum GateError {
     Pending,
 }
 
+impl From<BackendError> for GateError {
+    fn from(error: BackendError) -> Self {
+        match error {
+            BackendError::Settings(text) => GateError::Settings(text),
+            BackendError::Logic(error) => GateError::Logic(error),
+        }
+    }
+}
+
 /// How to close a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseMode {
@@ -119,7 +125,7 @@ impl Gate {
             calls: RunningCalls::default(),
             view: Mutex::new(Arc::new(view.clone())),
         };
-        registry.open_backend(&view).map(gate)
+        Ok(gate(registry.open_backend(&view)?))
     }
 
     /// Changes the servers, tools and capabilities of the agent from its next call on. Running calls are not affected;
@@ -191,7 +197,7 @@ impl Gate {
 
     /// Returns the default style of tool names.
     pub fn style(&self) -> naming::NamingStyle {
-        settings::style(self.registry.config().settings.names)
+        gate_settings::style(self.registry.config().settings.names)
     }
 
     /// Parses a text as arguments, by a JSON Schema if there is one, and returns a JSON object.
@@ -210,7 +216,7 @@ impl Gate {
 
     /// Reports whether results of a server are masked.
     pub(crate) fn masks(&self, server: &str) -> bool {
-        settings::masks(&self.registry.config(), server)
+        gate_settings::masks(&self.registry.config(), server)
     }
 
     /// Masks JSON from a server like its tools' results, and keeps it valid JSON.
@@ -308,7 +314,7 @@ pub(crate) fn check<'v>(
 }
 
 fn open_with(logic: &mut Supervisor, config: &Config, view: &GateView) -> Result<GateId, GateError> {
-    let settings = settings::settings(logic, config, view)?;
+    let settings = gate_settings::settings(logic, config, view)?;
     logic.open_gate(&settings)?.map_err(|error| GateError::Settings(error.error_text()))
 }
 

@@ -91,6 +91,8 @@ pub mod words;
 
 mod calendar;
 mod condense;
+mod finished_call;
+mod gate_settings;
 mod ownership;
 mod plan;
 mod private_files;
@@ -99,5 +101,6 @@ mod spin_wait;
 mod stats;
 #[doc(hidden)]
 pub mod telemetry;
+mod tool_texts;
 
 pub use extension::{ToolgateCtx, ToolgateView, add_to_linker};

@@ -21,7 +21,7 @@ mod tests;
 pub mod types;
 mod wasi;
 
-pub use calls::{CatalogHandle, ExecutionHandle, GateHandle, MaskerHandle, Outlook};
+pub use calls::{CatalogHandle, ExecutionHandle, GateHandle, MaskerHandle};
 pub use component::{Component, EMBEDDED, EMBEDDED_DIGEST};
 pub use error::{BadComponent, LogicError};
 pub use instance::Instance;

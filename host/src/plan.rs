@@ -1,8 +1,5 @@
 //! Finds out what a call would do, without doing it.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use crate::decide::{Decide, ExecutionId, GateId, LogicResult};
 use crate::logic::LogicError;
 use crate::logic::types::{ToolRef, execution};
@@ -39,11 +36,7 @@ pub fn plan_from(
 ) -> LogicResult<Result<CallPlan, execution::ToolResult>> {
     let (tool, arguments, approval) = match directive {
         execution::Directive::Done(result) => return Ok(Err(result)),
-        execution::Directive::Request(request) => {
-            let Params { name, arguments } =
-                serde_json::from_str(&request.params).map_err(|_| unexpected_directive())?;
-            (ToolRef { server: request.server, tool: name }, arguments.get().to_owned(), None)
-        }
+        execution::Directive::Request(request) => (request.tool, request.arguments, None),
         execution::Directive::Ask(question) => (question.tool, question.arguments, Some(question.reason)),
         // All tools are offered and nothing was sent, so there is nothing to connect or to wait for.
         execution::Directive::Connect(_)
@@ -60,10 +53,4 @@ pub fn plan_from(
 /// Returns the error for an answer that only a custom component can give.
 fn unexpected_directive() -> LogicError {
     LogicError::Trap { reason: "it began a call with an unexpected directive".to_owned() }
-}
-
-#[derive(Deserialize)]
-struct Params {
-    name: String,
-    arguments: Box<RawValue>,
 }

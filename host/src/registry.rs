@@ -2,6 +2,7 @@
 
 #[cfg(feature = "oauth")]
 mod accounts;
+mod backends;
 mod change;
 mod context;
 mod definition;
@@ -17,6 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use tokio::sync::{broadcast, watch};
 
+pub use backends::ServerToolChange;
+pub(crate) use backends::{BackendError, GateBackend};
 pub use change::ConfigChanges;
 pub use definition::ToolDefinition;
 pub use link::{Lease, Link, ResourceWatcher, Unavailable};
@@ -29,7 +32,8 @@ use crate::config::model::{self, Config};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::decide::LogicResult;
-use crate::gate::{GateBackend, GateBackends, GateError, GateView, Observe, find_problems};
+use crate::finished_call::Observe;
+use crate::gate_settings::{GateView, find_problems};
 use crate::logic::types::lifecycle::State;
 use crate::logic::{Component, Supervisor};
 #[cfg(feature = "oauth")]
@@ -39,6 +43,7 @@ use crate::record::Recorder;
 use crate::session::{Handler, LogLevel, NullHandler, ServerEvent};
 use crate::stats::CallStats;
 use crate::transport::Connect;
+use backends::GateBackends;
 use context::RegistryContext;
 
 /// The configured servers. Dropping it cuts every connection; `close` ends them in an orderly way.
@@ -184,7 +189,7 @@ impl Registry {
     }
 
     /// Returns the backend for gates with this view, by the current configuration.
-    pub(crate) fn open_backend(&self, view: &GateView) -> Result<Arc<GateBackend>, GateError> {
+    pub(crate) fn open_backend(&self, view: &GateView) -> Result<Arc<GateBackend>, BackendError> {
         // Read before the lists, so that a change in between is not missed.
         let seen = self.tools_count();
         let (config, edition, share) = {

@@ -8,4 +8,4 @@ mod params;
 mod write;
 
 pub use message::{Batch, Message, Notification, Reply, Request, Response, ResponseId, Unreadable};
-pub use write::{error, notification, quote, request, result};
+pub use write::{call_params, error, notification, quote, request, result};

@@ -18,7 +18,8 @@ use tracing::warn;
 pub use report::{Divergence, ShadowCounts, ShadowReport, ShadowState};
 
 use crate::config::model::Config;
-use crate::gate::{FinishedCall, GateError, Observe};
+use crate::finished_call::{FinishedCall, Observe};
+use crate::gate::GateError;
 use crate::logic::{self, Component, InstanceLimits};
 use crate::record::replay::ReplayError;
 use crate::record::{Candidate, UnusableServer};

@@ -4,7 +4,7 @@ use wasmtime::component::{Component, Linker, ResourceAny};
 use wasmtime::{Config, Engine, Error, Result, Store, StoreLimits, StoreLimitsBuilder};
 
 use logic::exports::toolgate::logic::execution::{Condensed, Directive, Event, Failed, Guest, ToolCall, ToolResult};
-use logic::exports::toolgate::logic::types::{Annotations, Failure, Phase, RpcFailure, Tool};
+use logic::exports::toolgate::logic::types::{Annotations, Failure, Phase, Tool};
 
 #[allow(missing_docs, reason = "the documentation is in the WIT")]
 mod logic {
@@ -21,20 +21,14 @@ struct Clock {
 }
 
 impl Clock {
-    fn request(&mut self, method: &str, params: &str) -> Event {
+    fn call(&mut self, tool: &str, arguments: &str) -> Event {
         self.requests += 1;
-        match (method, self.requests) {
-            // No byte was sent, so the component may retry.
-            (_, 2) => Event::Failed(Failed { failure: Failure::Closed, phase: Phase::NotSent }),
-            ("tools/call", _) => {
-                println!("  the clock is asked {params}");
-                Event::Answered(r#"{"content":[{"type":"text","text":"half past nine"}]}"#.to_owned())
-            }
-            _ => {
-                let error = RpcFailure { code: -32601, message: "no such method".to_owned() };
-                Event::Failed(Failed { failure: Failure::Rpc(error), phase: Phase::Sent })
-            }
+        // No byte of the second request was sent, so the component may retry.
+        if self.requests == 2 {
+            return Event::Failed(Failed { failure: Failure::Closed, phase: Phase::NotSent });
         }
+        println!("  the clock is asked {tool} {arguments}");
+        Event::Answered(r#"{"content":[{"type":"text","text":"half past nine"}]}"#.to_owned())
     }
 }
 
@@ -80,7 +74,7 @@ fn run(
     let mut directive = started.directive;
     loop {
         let event = match directive {
-            Directive::Request(request) => clock.request(&request.method, &request.params),
+            Directive::Request(request) => clock.call(&request.tool.tool, &request.arguments),
             Directive::Connect(_) => Event::Connected,
             Directive::Reconnect(_) => Event::Reconnected,
             Directive::Reauthenticate(_) => Event::Authenticated,

@@ -10,14 +10,12 @@ use super::condensing::LongAnswer;
 use super::gate::Inner;
 use super::outcome::{self, Answer, Outcome, Plan};
 use super::{
-    Code, Condensed, Directive, Event, Failed, Foreseen, Outlook, Oversize, Question, Request, Summary, ToolCall,
-    ToolResult,
+    Code, Condensed, Directive, Event, Failed, Forward, Oversize, Question, Request, Summary, ToolCall, ToolResult,
 };
 use crate::arguments::{self, NoteKind};
 use crate::backoff;
 use crate::catalog::{Entry, NoRoute, Route};
 use crate::filtering::Verdict;
-use crate::json;
 use crate::naming::{NameError, NameProblem};
 use crate::quote::quoted_between;
 use crate::recovery::{self, Action, Context};
@@ -152,26 +150,6 @@ impl Execution {
         }
     }
 
-    /// Returns the whole outcome at once if this directive allows it, else the running call.
-    pub(super) fn outlook(mut self, directive: Directive) -> Outlook<Execution> {
-        match (directive, &self.tool) {
-            (Directive::Request(Request { params, forward_up_to: Some(forward_up_to), .. }), Some(meant)) => {
-                let tool = meant.tool();
-                self.note(FORWARDED);
-                let mut notes = String::with_capacity(self.notes.iter().map(|note| note.len() + 1).sum());
-                for note in &self.notes {
-                    debug_assert!(!note.contains('\n'), "what a note quotes is escaped: {note}");
-                    if !notes.is_empty() {
-                        notes.push('\n');
-                    }
-                    notes.push_str(note);
-                }
-                Outlook::Foreseen(Foreseen { tool, params, forward_up_to, notes })
-            }
-            (directive, _) => Outlook::Started(self, directive),
-        }
-    }
-
     /// Returns the trace so far.
     pub fn trace(&self) -> Trace {
         self.notes.iter().map(|note| String::from(&**note)).collect()
@@ -293,21 +271,12 @@ impl Execution {
             more => format!("request {more} to server ").into(),
         };
         self.notes.push(quoted_between(&words, &meant.server, "").into());
-        let name = &meant.entry.tool.name;
-        let mut params = String::with_capacity(plan.arguments.len() + name.len() + 32);
-        params.push_str("{\"name\":");
-        json::write_string(name, &mut params);
-        params.push_str(",\"arguments\":");
-        params.push_str(&plan.arguments);
-        params.push('}');
         // Without masks, a response that is short as a whole has a short text, so nothing is left to decide.
-        let unread = plan.masker.is_empty();
-        Directive::Request(Request {
-            server: String::from(&*meant.server),
-            method: "tools/call".to_owned(),
-            params,
-            forward_up_to: unread.then(|| plan.max_untouched()),
-        })
+        let forward = plan.masker.is_empty().then(|| {
+            let trace = self.notes.iter().map(|note| &**note).chain([FORWARDED]).map(str::to_owned).collect();
+            Forward { up_to: plan.max_untouched(), trace }
+        });
+        Directive::Request(Request { tool: meant.tool(), arguments: plan.arguments.clone(), forward })
     }
 
     fn answered(&mut self, answer: String) -> Directive {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::{Directive, Execution, OfferNote, Outlook, Settings, SettingsError, ToolCall, outcome};
+use super::{Directive, Execution, OfferNote, Settings, SettingsError, ToolCall, outcome};
 use crate::catalog::{Catalog, ExposedTool, LeftOut, NoRoute, Route};
 use crate::filtering::{Access, Verdict};
 use crate::masking::{Masker, Masks};
@@ -111,12 +111,6 @@ impl Gate {
     /// Begins a call.
     pub fn begin(&self, call: ToolCall) -> (Execution, Directive) {
         Execution::begin(Rc::clone(&self.0), call)
-    }
-
-    /// Begins a call, and returns the whole outcome at once if its result may be forwarded without being read.
-    pub fn foresee(&self, call: ToolCall) -> Outlook<Execution> {
-        let (execution, directive) = self.begin(call);
-        execution.outlook(directive)
     }
 
     /// Masks any JSON from a server in the way that its results are masked; if that is not safe, returns the redaction

@@ -84,10 +84,9 @@ fn a_call_is_routed_sent_and_answered() {
     let gate = gate(settings());
     let (mut execution, directive) = gate.begin(call("k8s__find", "namespace: default"));
     let Directive::Request(request) = directive else { panic!("{directive:?}") };
-    assert_eq!(request.server, "k8s");
-    assert_eq!(request.method, "tools/call");
-    assert_eq!(request.params, r#"{"name":"find","arguments":{"namespace":"default"}}"#);
-    assert_eq!(request.forward_up_to, Some(1 << 20));
+    assert_eq!(request.tool, ToolRef::new("k8s", "find"));
+    assert_eq!(request.arguments, r#"{"namespace":"default"}"#);
+    assert_eq!(request.forward.map(|forward| forward.up_to), Some(1 << 20));
     let result = result(execution.next(Event::Answered(ANSWER.into())));
     assert_eq!((result.code, result.text.as_str(), result.attempts), (Code::Ok, "pod-1", 1));
     assert_eq!(result.content, [r#"{"type":"text","text":"pod-1"}"#]);
@@ -97,58 +96,38 @@ fn a_call_is_routed_sent_and_answered() {
 }
 
 #[test]
-fn what_is_foreseen_is_what_happens() {
+fn the_trace_of_a_forwarded_result_is_known_when_the_request_is_sent() {
     let masked = Settings { masks: Masks { groups: vec!["basic".to_owned()], ..Masks::default() }, ..settings() };
     let asked = Settings { policy: Policy { destructive: DestructivePolicy::Ask, ..settings().policy }, ..settings() };
-    let (mut foreseen, mut started) = (0, 0);
+    let mut forwarded = 0;
     for settings in [settings(), masked, asked] {
         let gate = gate(settings);
         for (name, arguments) in [
             ("k8s.find", "namespace: default"),
-            ("k8s__find", r#"{"namespace":"default"}"#),
             ("k8s.find", r#"{"namespace":"default","limit":"5\n"}"#),
-            ("k8s.find", "{}"),
             ("k8s.get", ""),
             ("k8s.set", "a=1"),
-            ("k8s.none", ""),
-            ("lazy.get", ""),
-            ("", ""),
         ] {
             let (mut execution, directive) = gate.begin(call(name, arguments));
-            match gate.foresee(call(name, arguments)) {
-                Outlook::Foreseen(Foreseen { tool, params, forward_up_to, notes }) => {
-                    let (server, method) = (tool.server.clone(), "tools/call".to_owned());
-                    let request = Request { server, method, params, forward_up_to: Some(forward_up_to) };
-                    let trace = notes.split('\n').map(str::to_owned).collect();
-                    assert_eq!(Directive::Request(request), directive, "{name} {arguments}");
-                    let forwarded = result(execution.next(Event::Forwarded(Summary { is_error: false })));
-                    let (id, said) = ("1".to_owned(), name.to_owned());
-                    let expected = ToolResult {
-                        call_id: id,
-                        name: said,
-                        tool: Some(tool),
-                        text: String::new(),
-                        content: Vec::new(),
-                        structured: None,
-                        more: None,
-                        answer: None,
-                        is_error: false,
-                        code: Code::Ok,
-                        attempts: 1,
-                        truncated: false,
-                        trace,
-                    };
-                    assert_eq!(forwarded, expected, "{name} {arguments}");
-                    foreseen += 1;
-                }
-                Outlook::Started(other, said) => {
-                    assert_eq!((said, other.trace()), (directive, execution.trace()), "{name} {arguments}");
-                    started += 1;
-                }
-            }
+            let Directive::Request(Request { tool, forward: Some(forward), .. }) = directive else { continue };
+            let ended = result(execution.next(Event::Forwarded(Summary { is_error: false })));
+            assert_eq!((ended.trace, ended.tool), (forward.trace, Some(tool)), "{name} {arguments}");
+            assert_eq!((ended.code, ended.attempts, ended.text.as_str()), (Code::Ok, 1, ""));
+            forwarded += 1;
         }
     }
-    assert_eq!((foreseen, started), (9, 18));
+    assert_eq!(forwarded, 7);
+}
+
+#[test]
+fn a_second_request_knows_the_trace_of_both() {
+    let (mut execution, _) = gate(settings()).begin(call("k8s.find", "namespace: default"));
+    let closed = Event::Failed(Failed { failure: Failure::Closed, phase: Phase::Sent });
+    assert_eq!(word(&execution.next(closed)), "wait");
+    assert_eq!(word(&execution.next(Event::Waited)), "reconnect");
+    let Directive::Request(request) = execution.next(Event::Reconnected) else { panic!("no second request") };
+    let ended = result(execution.next(Event::Forwarded(Summary { is_error: false })));
+    assert_eq!((ended.attempts, ended.trace), (2, request.forward.unwrap().trace));
 }
 
 #[test]
@@ -374,7 +353,7 @@ fn a_long_answer_is_cut_in_text_blocks_and_answer_alike() {
     let through = Settings { form: ResultForm::PassThrough, ..small };
     let (mut execution, directive) = gate(through).begin(call("k8s.get", ""));
     let Directive::Request(request) = directive else { panic!("{directive:?}") };
-    assert_eq!(request.forward_up_to, Some(50));
+    assert_eq!(request.forward.map(|forward| forward.up_to), Some(50));
     let answer = result(execution.next(Event::Answered(answer))).answer.unwrap();
     assert!(answer.ends_with(r#""_meta":{"n":12345678901234567890}}"#), "{answer}");
     assert!(answer.len() < 400, "{answer}");
@@ -385,19 +364,21 @@ fn what_needs_no_reading_may_be_forwarded_unread() {
     let through = Settings { form: ResultForm::PassThrough, ..settings() };
     let (mut execution, directive) = gate(through.clone()).begin(call("k8s.get", ""));
     let Directive::Request(request) = directive else { panic!("{directive:?}") };
-    assert_eq!(request.forward_up_to, Some(1 << 20));
+    assert_eq!(request.forward.map(|forward| forward.up_to), Some(1 << 20));
     assert_eq!(word(&execution.next(Event::Forwarded(Summary { is_error: true }))), "ToolError");
 
     let whole = Settings { max_result_bytes: 0, ..settings() };
     let (_, directive) = gate(whole).begin(call("k8s.get", ""));
-    assert!(matches!(directive, Directive::Request(request) if request.forward_up_to == Some(u64::MAX)));
+    assert!(
+        matches!(directive, Directive::Request(request) if request.forward.as_ref().is_some_and(|forward| forward.up_to == u64::MAX))
+    );
 
     let mut masked = through;
     masked.server_masks =
         vec![ServerMasks { server: "k8s".into(), masks: Masks { groups: vec!["basic".into()], ..Masks::default() } }];
     let (mut execution, directive) = gate(masked).begin(call("k8s.get", ""));
     let Directive::Request(request) = directive else { panic!("{directive:?}") };
-    assert_eq!(request.forward_up_to, None);
+    assert_eq!(request.forward, None);
     let result = result(execution.next(Event::Answered(r#"{"content":[],"x":{"password":"hunter2hunter2"}}"#.into())));
     assert_eq!(result.answer.as_deref(), Some(r#"{"content":[],"x":{"password":"[MASKED_PASSWORD]"}}"#));
 }

@@ -116,8 +116,8 @@ records! {
         max_result_bytes, spill, summarize_above_tokens, ask_max_bytes
     }
     execution::ToolCall { id, name, arguments }
-    execution::Request { server, method, params, forward_up_to }
-    execution::Foreseen { tool, params, forward_up_to, notes }
+    execution::Request { tool, arguments, forward }
+    execution::Forward { up_to, trace }
     execution::Question { tool, arguments, reason }
     execution::Oversize { tool, text, spill, summarize }
     execution::Condensed { kept, summary }

@@ -112,10 +112,9 @@ fn format_record(record: &Record, spot: &LinePosition) -> String {
 fn describe_directive(directive: &RecordedDirective) -> String {
     match directive {
         RecordedDirective::Connect(servers) => format!("connect {}", servers.join(", ")),
-        RecordedDirective::Request(sent) => match sent.call() {
-            Some((tool, arguments)) => format!("call {tool:?} of server {:?} with {}", sent.server, cut(&arguments)),
-            None => format!("send {} to server {:?}", sent.method, sent.server),
-        },
+        RecordedDirective::Request(sent) => {
+            format!("call {:?} of server {:?} with {}", sent.tool, sent.server, cut(&sent.arguments.0))
+        }
         RecordedDirective::Reconnect(server) => format!("open a new session with server {server:?}"),
         RecordedDirective::Reauthenticate(server) => format!("get a new authorization for server {server:?}"),
         RecordedDirective::Wait { min_ms, max_ms } => format!("wait between {min_ms} and {max_ms} ms"),

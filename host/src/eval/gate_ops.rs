@@ -6,8 +6,9 @@ use serde_json::value::RawValue;
 use super::ops::{OpResult, json_result, logic_error_text};
 use super::shapes::{EvalCall, EvalEvent, EvalMasks, EvalSelection, EvalServers, EvalWaitRange, raw};
 use crate::decide::{Decide, GateId};
-use crate::logic::types::{execution, filtering};
+use crate::logic::types::{ToolRef, execution, filtering};
 use crate::plan::{CallPlan, plan};
+use crate::rpc;
 use crate::words::{ErrorText, NamedCase};
 
 /// The fields of both operations; only `execute` takes `events`.
@@ -137,7 +138,7 @@ pub fn execute(logic: &mut impl Decide, op: GateOp) -> OpResult {
 #[serde(rename_all = "snake_case")]
 enum EvalDirective {
     Connect(Vec<String>),
-    Request { server: String, method: String, params: Box<RawValue> },
+    Request { server: String, method: &'static str, params: Box<RawValue> },
     Reconnect(String),
     Reauthenticate(String),
     Wait(EvalWaitRange),
@@ -150,8 +151,9 @@ impl EvalDirective {
     fn new(directive: execution::Directive) -> Result<Self, String> {
         Ok(match directive {
             execution::Directive::Connect(servers) => EvalDirective::Connect(servers),
-            execution::Directive::Request(execution::Request { server, method, params, .. }) => {
-                EvalDirective::Request { server, method, params: raw(params)? }
+            execution::Directive::Request(execution::Request { tool: ToolRef { server, tool }, arguments, .. }) => {
+                let params = raw(rpc::call_params(&tool, &arguments))?;
+                EvalDirective::Request { server, method: "tools/call", params }
             }
             execution::Directive::Reconnect(server) => EvalDirective::Reconnect(server),
             execution::Directive::Reauthenticate(server) => EvalDirective::Reauthenticate(server),

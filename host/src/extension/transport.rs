@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Deserialize;
 use tokio::time::Instant;
 use wasmtime::component::Accessor;
 
@@ -40,7 +41,7 @@ async fn request(servers: &GrantedServers, server: &str, method: &str, params: &
     let patience = RequestTimeouts { idle: timeouts.call, total: timeouts.total.max(timeouts.call) };
     let call = method == "tools/call";
     let _turn = match call {
-        true => enter_queues(&link, params, patience, |_| ()).await?,
+        true => enter_queues(&link, &tool_in(params), patience, |_| ()).await?,
         false => None,
     };
     let lease = link.lease().await.map_err(|unavailable| unavailable.to_failed())?;
@@ -90,4 +91,13 @@ async fn reconnect(servers: &GrantedServers, server: &str) -> Result<(), Request
 fn say(failed: RequestError) -> Said {
     let phase = if failed.sent { Phase::Sent } else { Phase::NotSent };
     Said { failure: (&failed.failure).into(), phase }
+}
+
+/// Returns the name of the tool that these `params` call.
+fn tool_in(params: &str) -> String {
+    #[derive(Deserialize)]
+    struct CallParams {
+        name: String,
+    }
+    serde_json::from_str(params).map(|CallParams { name }| name).unwrap_or_default()
 }

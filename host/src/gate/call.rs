@@ -1,18 +1,15 @@
 //! Runs one call: the component decides each step, and this file carries it out.
 
-use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::Either;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::{Instrument, debug};
 
 use super::call_runner::CallRunner;
-use super::finished_call::ObservedCall;
 use super::forwarded::ResultParts;
+use super::observed_call::ObservedCall;
 use super::{CallEvent, Gate, GateBackend, GateError, OnEvent};
 use crate::decide::LogicResult;
 use crate::failure::RequestError;
@@ -139,42 +136,21 @@ impl Gate {
         let mut runner = CallRunner::new(self, options, id, trace);
         let abandon_listener = options.events.as_ref().map(|tell| (tell, runner.started()));
         let mut end = CallGuard { call: begun, observed, abandon_listener, is_discarded: false };
-        let begun = &end.call;
         let result = async {
             loop {
-                let event = {
-                    let mut work = pin!(match directive {
-                        Directive::Done(result) => return Ok::<_, GateError>(result),
-                        Directive::Request(request) if options.deadline.is_none() => {
-                            Either::Left(runner.request(request))
-                        }
-                        // Boxed, so that most calls do not pay for its size.
-                        directive => Either::Right(Box::pin(runner.run(directive))),
-                    });
-                    let mut is_ready = false;
-                    let work = poll_fn(|context| {
-                        let event = work.as_mut().poll(context);
-                        // The request is on its way now, so the component can prepare while the server works.
-                        if event.is_pending() && !std::mem::replace(&mut is_ready, true) {
-                            begun.core.pool.prepare_result(&begun.ticket);
-                        }
-                        event
-                    });
-                    tokio::select! {
+                let event = match directive {
+                    Directive::Done(result) => break Ok(result),
+                    directive => tokio::select! {
                         biased;
                         () = running.cancelled() => Event::Cancelled,
-                        event = work => event,
-                    }
+                        event = runner.run(directive) => event,
+                    },
                 };
                 if runner.approval_pending {
-                    return Err(GateError::Pending);
+                    break Err(GateError::Pending);
                 }
                 let _decided = runner.trace.step("toolgate.next");
-                directive = self.next(begun, event)?;
-                // Past the deadline, only a result that has already arrived may still be condensed.
-                if runner.is_overdue() && !matches!(directive, Directive::Done(_) | Directive::Condense(_)) {
-                    directive = Directive::Done(begun.core.pool.ask_call(&begun.ticket, Supervisor::break_off)?);
-                }
+                directive = self.next(&end.call, event, runner.is_overdue())?;
             }
         }
         .instrument(span)
@@ -198,16 +174,22 @@ impl Gate {
         Ok((ComponentCall { core: backend, ticket }, directive))
     }
 
-    /// Passes an event to the component; a long result takes it a while, so that uses the blocking runner.
-    fn next(&self, call: &ComponentCall, event: Event) -> LogicResult<Directive> {
-        let next = |event| call.next(event);
-        match event {
+    /// Passes an event to the component. A call that is overdue ends here.
+    fn next(&self, call: &ComponentCall, event: Event, is_overdue: bool) -> LogicResult<Directive> {
+        let directive = match event {
+            // A long result takes the component a while, so that uses the blocking runner.
             Event::Answered(json) if json.len() > LONG => {
                 let (mut event, mut directive) = (Some(Event::Answered(json)), None);
-                self.registry().blocking_runner()(&mut || directive = event.take().map(next));
-                directive.unwrap_or_else(|| next(Event::Cancelled))
+                self.registry().blocking_runner()(&mut || directive = event.take().map(|event| call.next(event)));
+                directive.unwrap_or_else(|| call.next(Event::Cancelled))?
             }
-            event => next(event),
+            event => call.next(event)?,
+        };
+        match directive {
+            // A result that has already arrived may still be condensed.
+            Directive::Done(_) | Directive::Condense(_) => Ok(directive),
+            _ if is_overdue => call.core.pool.ask_call(&call.ticket, Supervisor::break_off).map(Directive::Done),
+            _ => Ok(directive),
         }
     }
 

@@ -1,11 +1,10 @@
 //! A finished call as JSON for programs.
 
-use std::time::Duration;
-
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::CallOutcome;
+use crate::calendar::millis;
 use crate::failure::{Failure, RequestError, RpcError};
 use crate::json::JsonObject;
 use crate::logic::types::execution::Code;
@@ -80,9 +79,4 @@ impl CallOutcome {
             trace: &result.trace,
         }
     }
-}
-
-/// Converts a time to milliseconds, rounded to microseconds.
-pub(crate) fn millis(time: Duration) -> f64 {
-    (time.as_secs_f64() * 1e6).round() / 1e3
 }

@@ -14,13 +14,14 @@ use super::forwarded::PlainText;
 use super::{CallEvent, Gate, OnEvent, addresses, failures, forwarded, queueing};
 use crate::failure::{Failure, RequestError};
 use crate::json::JsonObject;
-use crate::logic::types::WaitRange;
 use crate::logic::types::execution::{
     Code, Condensed, Directive, Event, Oversize, Question, Request, Summary, ToolResult,
 };
+use crate::logic::types::{ToolRef, WaitRange};
 use crate::queue::{Queue, QueuePermit};
 use crate::registry::{Link, Unavailable};
-use crate::session::{OnProgress, Progress, Reply, RequestTimeouts, Session};
+use crate::rpc;
+use crate::session::{OnProgress, Progress, Reply, RequestTimeouts, Session, SessionRequest};
 use crate::stats::{InFlightCall, StatsOutcome};
 use crate::telemetry::Span;
 
@@ -130,7 +131,7 @@ impl<'a> CallRunner<'a> {
     pub(super) async fn run(&mut self, directive: Directive) -> Event {
         match self.options.deadline {
             None => self.carry_out(directive).await,
-            Some(deadline) => self.run_until(directive, deadline).await,
+            Some(deadline) => Box::pin(self.run_until(directive, deadline)).await,
         }
     }
 
@@ -158,14 +159,21 @@ impl<'a> CallRunner<'a> {
     async fn carry_out(&mut self, directive: Directive) -> Event {
         match directive {
             Directive::Request(request) => self.request(request).await,
+            // Boxed, so that most calls do not pay for its size.
+            seldom => Box::pin(self.carry_out_seldom(seldom)).await,
+        }
+    }
+
+    async fn carry_out_seldom(&mut self, directive: Directive) -> Event {
+        match directive {
             Directive::Connect(servers) => self.connect(&servers).await,
             Directive::Reconnect(server) => self.reconnect(&server).await,
             Directive::Wait(range) => self.wait(range).await,
             Directive::Ask(question) => self.ask(question).await,
             Directive::Condense(oversize) => self.condense(oversize).await,
             Directive::Reauthenticate(server) => self.reauthenticate(&server).await,
-            // Never passed in: the loop returns at `Done`.
-            Directive::Done(_) => Event::Cancelled,
+            // Never passed in: `carry_out` handles a request, and the loop returns at `Done`.
+            Directive::Request(_) | Directive::Done(_) => Event::Cancelled,
         }
     }
 
@@ -198,14 +206,13 @@ impl<'a> CallRunner<'a> {
         called
     }
 
-    /// Sends a request to a server, without regard to the caller's deadline.
-    pub(super) async fn request(&mut self, request: Request) -> Event {
-        let Request { server, method, params, forward_up_to } = request;
+    async fn request(&mut self, request: Request) -> Event {
+        let Request { tool: ToolRef { server, tool }, arguments, forward } = request;
         let link = match self.link(&server) {
             Ok(link) => link,
             Err(failed) => return self.note_failure(failed),
         };
-        let _turn = match self.enter_queues(&link, &params).await {
+        let _turn = match self.enter_queues(&link, &tool).await {
             Ok(turn) => turn,
             Err(failed) => return self.note_failure(failed),
         };
@@ -221,10 +228,11 @@ impl<'a> CallRunner<'a> {
         }
         let timeouts = self.remaining_timeouts();
         let progress = Some(self.activity.listener(self.options.events.clone()));
-        let asked = crate::session::SessionRequest { method: &method, params: &params, timeouts, progress };
+        let (method, params) = ("tools/call", rpc::call_params(&tool, &arguments));
+        let asked = SessionRequest { method, params: &params, timeouts, progress };
         self.emit(CallEvent::Requesting { server, connection: link.number() });
         let mut logs = (self.options.events.is_some() && !self.options.without_logs).then(|| session.events());
-        let (span, caller) = self.trace.request(link.id(), &method, &params, session.peer(), &self.options.caller);
+        let (span, caller) = self.trace.request(link.id(), method, &params, session.peer(), &self.options.caller);
         let answer = pin!(session.request_for(asked, &caller));
         self.sent = true;
         let outcome = match &mut logs {
@@ -239,7 +247,7 @@ impl<'a> CallRunner<'a> {
         self.sent = false;
         span.ended(outcome.as_ref().err());
         match outcome {
-            Ok(reply) => self.handle_reply(reply, forward_up_to),
+            Ok(reply) => self.handle_reply(reply, forward.map(|forward| forward.up_to)),
             Err(failed) => {
                 if matches!(failed.failure, Failure::Timeout { .. }) {
                     link.report_timeout(session);
@@ -250,9 +258,9 @@ impl<'a> CallRunner<'a> {
     }
 
     /// Waits for the call's turn in the queues of its server and its tool, without holding a slot meanwhile.
-    async fn enter_queues(&self, link: &Arc<Link>, params: &str) -> Result<Option<QueuePermit>, RequestError> {
+    async fn enter_queues(&self, link: &Arc<Link>, tool: &str) -> Result<Option<QueuePermit>, RequestError> {
         let tell = |queue: &Queue| self.emit(CallEvent::Queued { queue: queue.name().to_owned() });
-        queueing::enter_queues(link, params, self.remaining_timeouts_for(link), tell).await
+        queueing::enter_queues(link, tool, self.remaining_timeouts_for(link), tell).await
     }
 
     /// Connects several servers at the same time; the call can go on if one of them can be used.
@@ -439,7 +447,7 @@ const IDLE: Duration = Duration::from_secs(600);
 /// Returns the single server that a directive waits for.
 fn awaited_server(directive: &Directive) -> Option<&String> {
     match directive {
-        Directive::Request(Request { server, .. }) | Directive::Reconnect(server) => Some(server),
+        Directive::Request(Request { tool: ToolRef { server, .. }, .. }) | Directive::Reconnect(server) => Some(server),
         Directive::Connect(servers) => servers.first().filter(|_| servers.len() == 1),
         _ => None,
     }

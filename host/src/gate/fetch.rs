@@ -5,14 +5,16 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tracing::warn;
 
-use super::{Gate, addresses, settings};
+use super::{Gate, addresses};
 use crate::decide::{Decide, LogicResult};
 use crate::failure::RpcError;
+use crate::gate_settings;
 use crate::json::{self, JsonObject, REQUEST_STATE};
 use crate::logic::LogicError;
 use crate::registry::Link;
 use crate::session::{Caller, OnProgress, Reply, RequestTimeouts, Session, SessionRequest};
 use crate::telemetry::Span;
+use crate::tool_texts::mask_tools;
 
 /// An error of a request for a resource or a prompt.
 pub(crate) enum FetchError {
@@ -23,6 +25,19 @@ pub(crate) enum FetchError {
 }
 
 impl Gate {
+    /// Masks the descriptions of tools, each given with its server; tools of one server must be adjacent.
+    pub fn mask_descriptions(&self, tools: &mut [(String, JsonObject)]) -> LogicResult<()> {
+        for of_server in tools.chunk_by_mut(|(one, _), (other, _)| one == other) {
+            let Some(server) = of_server.first().map(|(server, _)| server.clone()) else { continue };
+            if !self.masks(&server) {
+                continue;
+            }
+            let mut tools: Vec<&mut JsonObject> = of_server.iter_mut().map(|(_, tool)| tool).collect();
+            mask_tools(&mut tools, |json| self.mask(&server, json))?;
+        }
+        Ok(())
+    }
+
     /// Reports whether the gate may use what this server has beyond tools: resources, prompts, completions, logs and
     /// events.
     pub fn admits(&self, server: &str) -> bool {
@@ -115,7 +130,7 @@ impl Gate {
     }
 
     fn masked_error(&self, server: &str, error: RpcError) -> RpcError {
-        if !settings::masks(&self.registry.config(), server) {
+        if !gate_settings::masks(&self.registry.config(), server) {
             return error;
         }
         let message =
@@ -127,7 +142,7 @@ impl Gate {
     /// Masks a result, except for the request state, which must go back to the server unchanged, and URLs for a person.
     fn mask_answer(&self, server: &str, reply: Reply) -> LogicResult<String> {
         let json = reply.into_json();
-        if !settings::masks(&self.registry.config(), server) {
+        if !gate_settings::masks(&self.registry.config(), server) {
             return Ok(json);
         }
         let questions = addresses::questions_with_urls(&json);

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tracing::warn;
 
-use super::{CurrentBackend, Gate, GateBackend, GateError, failures};
+use super::{CurrentBackend, Gate, GateError, failures};
 use crate::decide::Decide;
 use crate::failure::{Failure, RequestError};
-use crate::logic::types::{Phase, catalog, recovery};
-use crate::registry::{Lease, Link, ToolList, Unavailable};
+use crate::logic::types::{Phase, recovery};
+use crate::registry::{GateBackend, Lease, Link, ServerToolChange, ToolList, Unavailable};
 
 /// The outcome of refreshing all tools.
 #[derive(Debug, Default)]
@@ -19,17 +19,6 @@ pub struct RefreshOutcome {
     pub failed: Vec<(String, Unavailable)>,
     /// Tools that changed since the last list of their server; a first list changes nothing.
     pub changes: Vec<ServerToolChange>,
-}
-
-/// A changed tool.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ServerToolChange {
-    /// The server of the tool.
-    pub server: String,
-    /// The tool's name on its server.
-    pub tool: String,
-    /// The kind of change.
-    pub change: catalog::Change,
 }
 
 impl Gate {

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-
 use crate::failure::{Failure, RequestError};
 use crate::queue::{Queue, QueuePermit, enter_all};
 use crate::registry::Link;
@@ -12,7 +10,7 @@ use crate::session::RequestTimeouts;
 /// Waits for a call's turn without holding a slot meanwhile; `tell` receives the queues it waits in.
 pub(crate) async fn enter_queues(
     link: &Arc<Link>,
-    params: &str,
+    tool: &str,
     timeouts: RequestTimeouts,
     tell: impl Fn(&Queue),
 ) -> Result<Option<QueuePermit>, RequestError> {
@@ -20,22 +18,16 @@ pub(crate) async fn enter_queues(
         return Ok(None);
     }
     // Boxed, so that calls without queues do not pay for its size.
-    Box::pin(wait_in_queues(link, params, timeouts, tell)).await
+    Box::pin(wait_in_queues(link, tool, timeouts, tell)).await
 }
 
 async fn wait_in_queues(
     link: &Arc<Link>,
-    params: &str,
+    tool: &str,
     timeouts: RequestTimeouts,
     tell: impl Fn(&Queue),
 ) -> Result<Option<QueuePermit>, RequestError> {
-    #[derive(Deserialize)]
-    struct CallParams {
-        #[serde(default)]
-        name: String,
-    }
-    let tool = serde_json::from_str::<CallParams>(params).map(|named| named.name).unwrap_or_default();
-    let queues: Vec<_> = link.queues(&tool).cloned().collect();
+    let queues: Vec<_> = link.queues(tool).cloned().collect();
     queues.iter().for_each(|queue| tell(queue));
     let entered = tokio::time::timeout(timeouts.idle.min(timeouts.total), enter_all(&queues)).await;
     let refused = |why: String| RequestError::unsent(Failure::QueueFull(why));

@@ -1,6 +1,5 @@
 //! Typed calls of an instance: every function of world `logic`, with the names and types of the WIT.
 
-use super::bindings::exports::toolgate::logic::execution as generated;
 use super::error::LogicError;
 use super::instance::{Instance, ResourceHandle};
 use super::types::{
@@ -23,15 +22,6 @@ pub struct GateHandle(ResourceHandle);
 /// A running call in one instance.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ExecutionHandle(ResourceHandle);
-
-/// The component's answer to a new call.
-#[derive(Debug)]
-pub enum Outlook {
-    /// The likely course of the call; the instance keeps nothing of it.
-    Foreseen(execution::Foreseen),
-    /// The call has begun, because its course cannot be predicted.
-    Started(ExecutionHandle, execution::Directive),
-}
 
 type LogicResult<T> = Result<T, LogicError>;
 
@@ -308,19 +298,6 @@ impl Instance {
         let started =
             self.call(|logic, store| logic.toolgate_logic_execution().gate().call_begin(store, gate, call))?;
         Ok((ExecutionHandle(self.handle(started.execution)), started.directive))
-    }
-
-    /// Begins a call in the shortest way: if its result may be forwarded unread, returns its whole course at once.
-    pub fn foresee(&mut self, gate: &GateHandle, call: &execution::ToolCall) -> LogicResult<Outlook> {
-        let gate = self.resource(&gate.0)?;
-        let outlook =
-            self.call(|logic, store| logic.toolgate_logic_execution().gate().call_foresee(store, gate, call))?;
-        Ok(match outlook {
-            generated::Outlook::Foreseen(foreseen) => Outlook::Foreseen(foreseen),
-            generated::Outlook::Started(started) => {
-                Outlook::Started(ExecutionHandle(self.handle(started.execution)), started.directive)
-            }
-        })
     }
 
     /// Masks JSON from a server like its results.

@@ -231,13 +231,6 @@ impl InstancePool {
         question(self.instance_of(ticket)?.logic(), ticket.execution())
     }
 
-    /// Prepares the result of a call while the host waits for the server.
-    pub fn prepare_result(&self, ticket: &CallTicket) {
-        if let Ok(mut seat) = self.instance_of(ticket) {
-            seat.logic().prepare_result(ticket.execution());
-        }
-    }
-
     /// Forgets a call, and returns its history if that was kept.
     pub fn end(&self, ticket: &CallTicket) -> (LogicResult<()>, Option<CallHistory>) {
         match self.instance_of(ticket) {

@@ -153,13 +153,6 @@ impl Supervisor {
         self.keeps_history = keep;
     }
 
-    /// Prepares the result of a call while the host waits for the server.
-    pub fn prepare_result(&mut self, execution: ExecutionId) {
-        if let Some(call) = self.calls.get_mut(&execution) {
-            call.build_predicted();
-        }
-    }
-
     /// Returns the history of a finished call once, if it was kept.
     pub fn take_history(&mut self, execution: ExecutionId) -> Option<CallHistory> {
         self.histories.remove(&execution)
@@ -301,25 +294,24 @@ impl Supervisor {
         let call = self.calls.get_mut(&id).ok_or(LogicError::ForeignHandle)?;
         let mut directive = match &mut call.state {
             CallState::Loaded(running) => running.directive.take().ok_or(LogicError::Dead)?,
-            CallState::Predicted(ahead) => execution::Directive::Request(ahead.request.take().ok_or(LogicError::Dead)?),
             CallState::Broken(reason) => {
                 let reason = std::mem::take(reason);
                 execution::Directive::Done(call.broken_result(&reason))
             }
             CallState::Unloaded => return Err(LogicError::Dead),
         };
-        // A prediction was checked when it was made.
-        if !matches!(call.state, CallState::Predicted(_))
-            && let Err(fault) = call.check(&mut directive)
-        {
+        if let Err(fault) = call.check(&mut directive) {
             directive = execution::Directive::Done(call.ended_result(&fault));
             self.fault = Some(fault);
         }
         if let Some(said) = &mut call.directives {
             said.push(directive.clone());
         }
-        match directive {
-            execution::Directive::Request(_) => call.usage.requests += 1,
+        match &directive {
+            execution::Directive::Request(request) => {
+                call.usage.requests += 1;
+                call.if_forwarded = request.forward.as_ref().map(|end| (request.tool.clone(), end.trace.clone()));
+            }
             // The result counts, even if cleaning up crashes the component.
             execution::Directive::Done(_) => drop(self.end(id)),
             _ => {}

@@ -28,7 +28,7 @@ pub mod execution {
     use super::{ToolRef, Trace};
 
     pub use super::generated::execution::{
-        Code, Condensed, Directive, Event, Failed, Foreseen, OfferNote, Oversize, Question, Request, ResultForm,
+        Code, Condensed, Directive, Event, Failed, Forward, OfferNote, Oversize, Question, Request, ResultForm,
         ServerMasks, Settings, SettingsError, Summary, ToolCall, ToolResult,
     };
 
@@ -49,7 +49,7 @@ pub mod execution {
             ToolResult { text, is_error: true, code, attempts: 0, ..ToolResult::forwarded(call, None, vec![note]) }
         }
 
-        /// Builds the result of a call whose only result was forwarded and is no error, as `foresee` predicts it.
+        /// Builds the result of a call whose response was forwarded and is no error.
         pub(crate) fn forwarded(call: &ToolCall, tool: Option<ToolRef>, trace: Trace) -> Self {
             ToolResult {
                 call_id: call.id.clone(),

@@ -18,8 +18,9 @@ use super::store::{PartStore, ToolMasks};
 use super::text::{JsonText, sha256};
 use super::writer::RecordWriter;
 use crate::calendar::Utc;
+use crate::calendar::millis;
 use crate::config::secrets::Secrets;
-use crate::gate::{FinishedCall, millis};
+use crate::finished_call::FinishedCall;
 use crate::logic::types::execution::{Settings, ToolCall};
 use crate::logic::types::masking;
 use crate::logic::{CallHistory, Component};
@@ -242,7 +243,7 @@ impl RecordBuilder {
         let masks = !self.raw && masks_anything(&settings.value);
         for step in &mut record.steps {
             let text = match &mut step.say {
-                RecordedDirective::Request(sent) => &mut sent.params.0,
+                RecordedDirective::Request(sent) => &mut sent.arguments.0,
                 RecordedDirective::Ask(asked) => &mut asked.arguments.0,
                 RecordedDirective::Done(ended) => match &mut ended.text {
                     Some(text) => text,
@@ -289,9 +290,7 @@ fn caller_digest(steps: &[RecordedStep]) -> Option<ContentDigest> {
 /// Returns the server of the call, if known, and the arguments as they were read.
 fn target_server(steps: &[RecordedStep]) -> (Option<String>, Option<String>) {
     let found = steps.iter().find_map(|step| match &step.say {
-        RecordedDirective::Request(sent) => {
-            Some((Some(sent.server.clone()), sent.call().map(|(_, arguments)| arguments)))
-        }
+        RecordedDirective::Request(sent) => Some((Some(sent.server.clone()), Some(sent.arguments.0.clone()))),
         RecordedDirective::Ask(asked) => Some((Some(asked.server.clone()), Some(asked.arguments.0.clone()))),
         RecordedDirective::Done(ended) => Some((ended.server.clone(), None)),
         _ => None,

@@ -313,12 +313,12 @@ impl<'a> Course<'a> {
 
     fn target_tool(&self) -> Option<(String, String)> {
         let asked = self.question.map(|asked| (asked.server.clone(), asked.tool.clone()));
-        asked.or_else(|| self.requests.first().and_then(|sent| Some((sent.server.clone(), sent.call()?.0))))
+        asked.or_else(|| self.requests.first().map(|sent| (sent.server.clone(), sent.tool.clone())))
     }
 
     fn arguments(&self) -> Option<String> {
         let asked = self.question.map(|asked| asked.arguments.0.clone());
-        asked.or_else(|| self.requests.first().and_then(|sent| Some(sent.call()?.1)))
+        asked.or_else(|| self.requests.first().map(|sent| sent.arguments.0.clone()))
     }
 
     fn describe(&self) -> String {
@@ -367,11 +367,10 @@ mod tests {
     use super::*;
 
     fn sent(server: &str, tool: &str, arguments: &str) -> RecordedDirective {
-        let params = JsonText(format!(r#"{{"name":"{tool}","arguments":{arguments}}}"#));
         RecordedDirective::Request(RecordedRequest {
             server: server.to_owned(),
-            method: "tools/call".to_owned(),
-            params,
+            tool: tool.to_owned(),
+            arguments: JsonText(arguments.to_owned()),
             forward_up_to: None,
         })
     }

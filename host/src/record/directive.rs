@@ -38,12 +38,12 @@ pub enum RecordedDirective {
 /// The recorded form of a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedRequest {
-    /// The server that gets the request.
+    /// The server of the tool.
     pub server: String,
-    /// The MCP method.
-    pub method: String,
-    /// The request's `params`.
-    pub params: JsonText,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: JsonText,
     /// A result with at most this many bytes of text may be passed through unread.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub forward_up_to: Option<u64>,
@@ -123,8 +123,14 @@ impl From<Directive> for RecordedDirective {
     fn from(directive: Directive) -> Self {
         match directive {
             Directive::Connect(servers) => RecordedDirective::Connect(servers),
-            Directive::Request(Request { server, method, params, forward_up_to }) => {
-                RecordedDirective::Request(RecordedRequest { server, method, params: JsonText(params), forward_up_to })
+            Directive::Request(Request { tool: ToolRef { server, tool }, arguments, forward }) => {
+                let forward_up_to = forward.map(|forward| forward.up_to);
+                RecordedDirective::Request(RecordedRequest {
+                    server,
+                    tool,
+                    arguments: JsonText(arguments),
+                    forward_up_to,
+                })
             }
             Directive::Reconnect(server) => RecordedDirective::Reconnect(server),
             Directive::Reauthenticate(server) => RecordedDirective::Reauthenticate(server),
@@ -189,7 +195,7 @@ impl RecordedDirective {
     pub fn tool(&self) -> Option<(String, String)> {
         match self {
             RecordedDirective::Done(ended) => Some((ended.server.clone()?, ended.tool.clone()?)),
-            RecordedDirective::Request(sent) => Some((sent.server.clone(), sent.call()?.0)),
+            RecordedDirective::Request(sent) => Some((sent.server.clone(), sent.tool.clone())),
             RecordedDirective::Ask(asked) => Some((asked.server.clone(), asked.tool.clone())),
             RecordedDirective::Condense(long) => Some((long.server.clone(), long.tool.clone())),
             _ => None,
@@ -211,24 +217,10 @@ impl RecordedDirective {
     }
 }
 
-impl RecordedRequest {
-    /// Returns the tool and the arguments of a `tools/call` request, and `None` for other requests.
-    pub fn call(&self) -> Option<(String, String)> {
-        #[derive(Deserialize)]
-        struct Params<'a> {
-            name: String,
-            #[serde(borrow)]
-            arguments: &'a serde_json::value::RawValue,
-        }
-        let Params { name, arguments } = serde_json::from_str(&self.params.0).ok()?;
-        Some((name, arguments.get().to_owned()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logic::types::execution::Code;
+    use crate::logic::types::execution::{Code, Forward};
 
     fn result() -> ToolResult {
         ToolResult {
@@ -255,10 +247,9 @@ mod tests {
         let directives = [
             Directive::Connect(vec!["a".to_owned()]),
             Directive::Request(Request {
-                server: "a".to_owned(),
-                method: "tools/call".to_owned(),
-                params: text(),
-                forward_up_to: Some(7),
+                tool: tool(),
+                arguments: text(),
+                forward: Some(Forward { up_to: 7, trace: Vec::new() }),
             }),
             Directive::Reconnect("a".to_owned()),
             Directive::Reauthenticate("a".to_owned()),

@@ -187,8 +187,8 @@ pub(super) mod tests {
     pub fn record() -> Record {
         let sent = RecordedRequest {
             server: "demo".to_owned(),
-            method: "tools/call".to_owned(),
-            params: JsonText(r#"{"name":"add","arguments":{"a":1,"b":2}}"#.to_owned()),
+            tool: "add".to_owned(),
+            arguments: JsonText(r#"{"a":1,"b":2}"#.to_owned()),
             forward_up_to: Some(1_048_576),
         };
         let ended = RecordedResult {

@@ -65,8 +65,8 @@ fn write_directive(line: &mut Vec<u8>, directive: &RecordedDirective) {
 fn write_request(line: &mut Vec<u8>, sent: &RecordedRequest) {
     let mut object = ObjectWriter::begin(line);
     object.text("server", &sent.server);
-    object.text("method", &sent.method);
-    object.json("params", &sent.params);
+    object.text("tool", &sent.tool);
+    object.json("arguments", &sent.arguments);
     object.some("forward_up_to", sent.forward_up_to.as_ref(), write_json);
     object.end();
 }
@@ -206,14 +206,14 @@ mod tests {
             RecordedDirective::Connect(vec![word(), word()]),
             RecordedDirective::Request(RecordedRequest {
                 server: word(),
-                method: word(),
-                params: text(),
+                tool: word(),
+                arguments: text(),
                 forward_up_to: None,
             }),
             RecordedDirective::Request(RecordedRequest {
                 server: word(),
-                method: word(),
-                params: JsonText("no JSON".to_owned()),
+                tool: word(),
+                arguments: JsonText("no JSON".to_owned()),
                 forward_up_to: None,
             }),
             RecordedDirective::Reconnect(word()),

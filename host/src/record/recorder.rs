@@ -10,7 +10,7 @@ use super::builder::{RecordBuilder, RecordError};
 use super::writer::{RecordOptions, RecordWriter};
 use crate::config::secrets::Secrets;
 use crate::failure::format_chain;
-use crate::gate::{FinishedCall, Observe};
+use crate::finished_call::{FinishedCall, Observe};
 use crate::logic::Component;
 
 /// Records finished calls.

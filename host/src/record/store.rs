@@ -13,11 +13,11 @@ use super::replay::Keyed;
 use super::text::sha256;
 use super::writer::RecordWriter;
 use crate::config::secrets::Secrets;
-use crate::gate::mask_tools;
 use crate::json::{self, JsonObject};
 use crate::logic::OfferedTools;
 use crate::logic::types::Tool;
 use crate::logic::types::execution::Settings;
+use crate::tool_texts::mask_tools;
 
 /// A stored part, in the form that its file has.
 #[derive(Clone)]

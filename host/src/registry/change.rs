@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use super::{Link, Registry, positions_by_id};
 use crate::config::model::{Config, ServerConfig};
 use crate::decide::LogicResult;
-use crate::gate::find_problems;
+use crate::gate_settings::find_problems;
 use crate::stats::CallStats;
 
 /// The effect of a new configuration on each server.

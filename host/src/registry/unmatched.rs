@@ -12,7 +12,7 @@ use super::tools::ToolList;
 use crate::config::model::Config;
 use crate::config::nearest;
 use crate::decide::LogicResult;
-use crate::gate;
+use crate::gate_settings::policies_about;
 use crate::logic::Supervisor;
 use crate::logic::types::filtering::{DestructivePolicy, Policy, RuleList, Rules, ServerRules};
 
@@ -73,7 +73,7 @@ fn find(
     tools: &[String],
 ) -> LogicResult<Vec<(Option<String>, String)>> {
     let mut found = Vec::new();
-    for (principal, policy) in gate::policies_about(config, server) {
+    for (principal, policy) in policies_about(config, server) {
         for unmatched in logic.find_unmatched(&policy, server, tools)? {
             let of = principal.as_deref().map(|name| format!("token of {name:?}: ")).unwrap_or_default();
             let list = list_name(unmatched.list);
@@ -171,7 +171,7 @@ mod tests {
             "gateway: {tokens: [{principal: a, token: x, servers: {git: [y], other: [\"*\"]}}, {principal: b, token: z}]}
 servers: {git: {command: c, deny: [d]}, other: {command: c}}";
         let config = crate::config::parse(text, std::path::Path::new("toolgate.yaml")).unwrap();
-        let about = |server: &str| gate::policies_about(&config, server);
+        let about = |server: &str| policies_about(&config, server);
         let of = |policies: &[(Option<String>, Policy)]| -> Vec<Option<String>> {
             policies.iter().map(|(principal, _)| principal.clone()).collect()
         };

@@ -19,6 +19,11 @@ pub fn notification(method: &str, params: Option<&str>) -> String {
     }
 }
 
+/// Writes the `params` of `tools/call`; the arguments are one JSON object.
+pub fn call_params(tool: &str, arguments: &str) -> String {
+    format!(r#"{{"name":"{}","arguments":{arguments}}}"#, escape(tool))
+}
+
 /// Writes the result of a request. It uses the memory of the result, which may be large.
 pub fn result(id: &str, mut result: String) -> String {
     let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);

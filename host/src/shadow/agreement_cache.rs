@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use crate::gate::FinishedCall;
+use crate::finished_call::FinishedCall;
 use crate::logic::types::execution::{Event, Settings, Summary};
 use crate::logic::{CallHistory, OfferedTools};
 

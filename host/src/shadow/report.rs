@@ -7,7 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tracing::info;
 
-use crate::gate::{FinishedCall, LOCAL};
+use crate::finished_call::FinishedCall;
+use crate::gate_settings::LOCAL;
 use crate::record::compare::{Difference, DifferenceKind};
 
 /// A call that the candidate would have decided differently, without its arguments and answers.

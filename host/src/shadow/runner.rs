@@ -1,7 +1,7 @@
 //! Runs calls on a candidate and returns what it would have decided differently.
 
 use super::agreement_cache::AgreementCache;
-use crate::gate::FinishedCall;
+use crate::finished_call::FinishedCall;
 use crate::logic::{CallHistory, Component};
 use crate::record::compare::{Difference, DifferenceKind, compare};
 use crate::record::replay::{ReplayCall, ReplayError, Replayer};

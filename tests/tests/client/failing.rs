@@ -114,8 +114,10 @@ fn native(logic: &mut Supervisor, settings: &Settings, script: &Script) -> ToolR
                 }
                 said(listed, |_| Event::Connected)
             }
-            Directive::Request(execution::Request { server, method, params, .. }) => {
-                said(script.answer(&Wish::Request { server, method, params }), Event::Answered)
+            Directive::Request(execution::Request { tool, arguments, .. }) => {
+                let params = toolgate::rpc::call_params(&tool.tool, &arguments);
+                let wish = Wish::Request { server: tool.server, method: "tools/call".to_owned(), params };
+                said(script.answer(&wish), Event::Answered)
             }
             Directive::Reconnect(server) => said(script.answer(&Wish::Reconnect(server)), |_| Event::Reconnected),
             Directive::Reauthenticate(server) => {

@@ -124,25 +124,18 @@ fn a_call_that_breaks_the_component_twice_ends_and_the_others_go_on() {
 }
 
 #[test]
-fn a_call_comes_to_the_same_whether_its_end_was_foreseen_spelled_out_or_decided() {
+fn a_forwarded_result_ends_a_call_as_the_component_would() {
     let (mut logic, gate) = starved(&[], 8_000_000);
+    let (call, directive) = begin(&mut logic, gate, "a.x");
+    let Directive::Request(request) = directive else { panic!("{directive:?}") };
     let forwarded = |is_error| Event::Forwarded(Summary { is_error });
-    let mut ends = |get_ready: &dyn Fn(&mut Supervisor, ExecutionId), event: Event| {
-        let (call, directive) = begin(&mut logic, gate, "a.x");
-        assert!(matches!(directive, Directive::Request(_)), "{directive:?}");
-        get_ready(&mut logic, call);
-        done(logic.next(call, event).unwrap())
-    };
-    let nothing = |_: &mut Supervisor, _| {};
-    let spell_out = |logic: &mut Supervisor, call| logic.prepare_result(call);
-    // Who asks how it was decided makes the component begin it in earnest.
-    let decide = |logic: &mut Supervisor, call| drop(logic.trace(call).unwrap());
-    let decided = ends(&decide, forwarded(false));
-    assert_eq!((decided.code, decided.call_id.as_str(), decided.trace.is_empty()), (Code::Ok, "7", false));
-    assert_eq!([ends(&nothing, forwarded(false)), ends(&spell_out, forwarded(false))], [decided.clone(), decided]);
-    let failed = ends(&decide, forwarded(true));
-    assert_eq!((failed.code, ends(&spell_out, forwarded(true))), (Code::ToolError, failed));
-    assert_eq!(ends(&spell_out, answer("hello")), ends(&decide, answer("hello")));
+    let ended = done(logic.next(call, forwarded(false)).unwrap());
+    assert_eq!((ended.code, ended.call_id.as_str(), ended.attempts), (Code::Ok, "7", 1));
+    assert_eq!((ended.tool, ended.trace), (Some(request.tool), request.forward.unwrap().trace));
+    assert!(logic.trace(call).is_err(), "it is over");
+    // The component ends a call whose result is an error.
+    let (call, _) = begin(&mut logic, gate, "a.x");
+    assert_eq!(done(logic.next(call, forwarded(true)).unwrap()).code, Code::ToolError);
 }
 
 #[test]
@@ -169,7 +162,10 @@ fn a_call_is_fed_what_was_offered_when_it_began() {
     assert_eq!(logic.replacements(), 2);
     assert_eq!(done(logic.next(old, answer("old")).unwrap()).text, "old");
     let Directive::Request(request) = logic.next(waiting, Event::Connected).unwrap() else { panic!("no request") };
-    assert_eq!((request.server.as_str(), request.params.as_str()), ("lazy", r#"{"name":"run","arguments":{}}"#));
+    assert_eq!(
+        (request.tool.server.as_str(), request.tool.tool.as_str(), request.arguments.as_str()),
+        ("lazy", "run", "{}")
+    );
     assert_eq!(done(begin(&mut logic, gate, "a.x").1).code, Code::UnknownTool);
 }
 

@@ -202,9 +202,9 @@ fn only_an_answer_to_which_nothing_happens_is_forwarded_unread() {
     ] {
         let settings = Settings { form, ..limits(max, spill, above) };
         let Directive::Request(request) = gate(settings.clone()).begin(call("k8s.get", "")).1 else { panic!() };
-        assert_eq!(request.forward_up_to, Some(expected), "{form:?}, at most {max} bytes, above {above:?} tokens");
+        assert_eq!(request.forward.unwrap().up_to, expected, "{form:?}, at most {max} bytes, above {above:?} tokens");
         let Directive::Request(request) = gate(masking(settings)).begin(call("k8s.get", "")).1 else { panic!() };
-        assert_eq!(request.forward_up_to, None, "with masks");
+        assert_eq!(request.forward, None, "with masks");
     }
 }
 

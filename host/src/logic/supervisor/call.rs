@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::types::{ToolRef, execution, masking};
+use super::super::types::{ToolRef, Trace, execution, masking};
 use super::super::{ExecutionHandle, GateHandle, Instance, LogicError};
 use super::{AllowedServers, GateRecord, OfferedTools, checked};
 use crate::decide::{GateId, LogicResult};
@@ -23,6 +23,8 @@ pub(super) struct CallRecord {
     pub events: Vec<(OfferedTools, execution::Event)>,
     pub usage: CallUsage,
     pub state: CallState,
+    /// The tool and the trace of the call if the response to its last request is forwarded and is no error.
+    pub if_forwarded: Option<(ToolRef, Trace)>,
     /// The directives, if the history of the call is kept.
     pub directives: Option<Vec<execution::Directive>>,
 }
@@ -59,8 +61,6 @@ pub(super) enum CallState {
     Unloaded,
     /// It runs.
     Loaded(Box<LoadedCall>),
-    /// It ends as predicted, if the prediction holds; the instance has nothing of it.
-    Predicted(Box<PredictedCall>),
     /// Replaying it crashed the component; it is not replayed again.
     Broken(String),
 }
@@ -74,48 +74,6 @@ pub(super) struct LoadedCall {
     pub gate: Option<(GateHandle, OfferedTools)>,
 }
 
-/// A predicted end: the result is forwarded, and is no error.
-pub(super) struct PredictedCall {
-    /// The request to send, until the host has taken it.
-    pub request: Option<execution::Request>,
-    /// The result of the call if the prediction holds.
-    result: PredictedResult,
-}
-
-/// The predicted result of a call.
-enum PredictedResult {
-    /// The tool, and the trace as text.
-    Unbuilt(ToolRef, String),
-    /// The complete result.
-    Built(execution::ToolResult),
-}
-
-impl PredictedCall {
-    pub fn new(foreseen: execution::Foreseen) -> Self {
-        let execution::Foreseen { tool, params, forward_up_to, notes } = foreseen;
-        let (server, method) = (tool.server.clone(), "tools/call".to_owned());
-        let request = execution::Request { server, method, params, forward_up_to: Some(forward_up_to) };
-        PredictedCall { request: Some(request), result: PredictedResult::Unbuilt(tool, notes) }
-    }
-}
-
-impl PredictedResult {
-    fn build(self, call: &execution::ToolCall) -> execution::ToolResult {
-        match self {
-            PredictedResult::Unbuilt(tool, notes) => execution::ToolResult::forwarded(call, Some(tool), lines(&notes)),
-            PredictedResult::Built(result) => result,
-        }
-    }
-}
-
-/// Splits a text into lines; each but the last ends with a line break.
-fn lines(text: &str) -> Vec<String> {
-    let mut start = 0;
-    let last = (!text.is_empty()).then_some(text.len());
-    let ends = memchr::memchr_iter(b'\n', text.as_bytes()).chain(last);
-    ends.map(|end| text[std::mem::replace(&mut start, end + 1)..end].to_owned()).collect()
-}
-
 impl CallRecord {
     /// Forgets the state in an instance that is gone.
     pub fn unload(&mut self) {
@@ -124,26 +82,12 @@ impl CallRecord {
         }
     }
 
-    /// Returns the result if the event is the predicted one; otherwise discards the prediction.
-    pub fn take_predicted(&mut self, event: &execution::Event) -> Option<execution::ToolResult> {
-        let CallState::Predicted(_) = self.state else { return None };
-        match std::mem::replace(&mut self.state, CallState::Unloaded) {
-            CallState::Predicted(ahead) if matches!(event, execution::Event::Forwarded(summary) if !summary.is_error) => {
-                Some(ahead.result.build(&self.call))
-            }
-            _ => None,
-        }
-    }
-
-    /// Builds the predicted result while waiting for the server.
-    pub fn build_predicted(&mut self) {
-        self.state = match std::mem::replace(&mut self.state, CallState::Unloaded) {
-            CallState::Predicted(mut ahead) => {
-                ahead.result = PredictedResult::Built(ahead.result.build(&self.call));
-                CallState::Predicted(ahead)
-            }
-            place => place,
-        };
+    /// Returns the result if the last request said how the call ends after this event.
+    pub fn forwarded(&mut self, event: &execution::Event) -> Option<execution::ToolResult> {
+        let (tool, trace) = self.if_forwarded.take()?;
+        let execution::Event::Forwarded(execution::Summary { is_error: false }) = event else { return None };
+        let result = execution::ToolResult::forwarded(&self.call, Some(tool), trace);
+        Some(execution::ToolResult { attempts: self.usage.requests, ..result })
     }
 
     /// Begins the call in a new instance and replays all its events.
@@ -296,7 +240,9 @@ pub(crate) fn directive_bytes(directive: &execution::Directive) -> usize {
             let parts = result.text.len() + parts.map(String::len).sum::<usize>();
             parts + texts(&result.content) + texts(&result.trace)
         }
-        execution::Directive::Request(request) => request.params.len(),
+        execution::Directive::Request(request) => {
+            request.arguments.len() + request.forward.as_ref().map_or(0, |forward| texts(&forward.trace))
+        }
         execution::Directive::Connect(servers) => texts(servers),
         execution::Directive::Ask(question) => question.arguments.len() + question.reason.len(),
         execution::Directive::Condense(oversize) => oversize.text.len(),
@@ -310,15 +256,3 @@ const MOST_DIRECTIVES: u32 = 32;
 const MOST_REQUESTS: u32 = 8;
 /// The maximum size of all directives and events of one call, which are all kept for its record.
 const MOST_BYTES: usize = 256 << 20;
-
-#[cfg(test)]
-mod tests {
-    use super::lines;
-
-    #[test]
-    fn a_text_has_as_many_lines_as_it_has_breaks_and_one_more_but_nothing_has_none() {
-        assert_eq!(lines(""), [""; 0]);
-        assert_eq!(lines("é"), ["é"]);
-        assert_eq!(lines("a\n\n b\n"), ["a", "", " b", ""]);
-    }
-}

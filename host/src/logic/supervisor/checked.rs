@@ -47,9 +47,9 @@ pub(super) fn directive(directive: &mut execution::Directive, servers: &AllowedS
     use execution::Directive::{Ask, Condense, Connect, Done, Reauthenticate, Reconnect, Request, Wait};
     match directive {
         Request(request) => {
-            servers.check(&request.server)?;
-            method(&request.method)?;
-            object("params", &request.params)
+            servers.check(&request.tool.server)?;
+            request.forward.iter_mut().for_each(|forward| notes(&mut forward.trace));
+            object("arguments", &request.arguments)
         }
         Connect(wanted) if wanted.len() > servers.0.len() => {
             Err("it wants more servers than this gate was opened for".to_owned())
@@ -63,23 +63,6 @@ pub(super) fn directive(directive: &mut execution::Directive, servers: &AllowedS
         Wait(_) | Condense(_) => Ok(()),
         Done(done) => result(done),
     }
-}
-
-/// Checks a prediction, and cuts its notes.
-pub(super) fn foreseen(foreseen: &mut execution::Foreseen, servers: &AllowedServers) -> CheckResult {
-    servers.check(&foreseen.tool.server)?;
-    object("params", &foreseen.params)?;
-    // Each line becomes a string of its own, so the lines are limited before they are split.
-    let notes = &mut foreseen.notes;
-    let most = notes.len().min(MOST_NOTE_BYTES);
-    let end = memchr::memchr_iter(b'\n', &notes.as_bytes()[..most]).nth(MOST_NOTES - 1).unwrap_or(most);
-    if end < notes.len() {
-        notes.truncate(notes.floor_char_boundary(end));
-        notes.push('\n');
-        notes.push_str(LEFT_OUT);
-        notes.shrink_to_fit();
-    }
-    Ok(())
 }
 
 fn result(result: &mut execution::ToolResult) -> CheckResult {
@@ -161,15 +144,6 @@ fn any(what: &str, text: &str) -> CheckResult {
     }
 }
 
-/// Checks a method, which goes into a message and a header: a short name of visible characters.
-fn method(method: &str) -> CheckResult {
-    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
-    match !method.is_empty() && method.len() <= MOST_METHOD && method.bytes().all(plain) {
-        true => Ok(()),
-        false => Err(format!("its method is not a name of at most {MOST_METHOD} visible letters")),
-    }
-}
-
 fn shorten(text: &str) -> &str {
     &text[..text.floor_char_boundary(64)]
 }
@@ -180,8 +154,6 @@ const MOST_NOTES: usize = 1000;
 const MOST_NOTE_BYTES: usize = 64 << 10;
 /// How many blocks a result may have: as many values as the built-in component reads.
 const MOST_BLOCKS: usize = 250_000;
-/// The maximum length of a method's name.
-const MOST_METHOD: usize = 128;
 /// The note that replaces those that are too many.
 const LEFT_OUT: &str = "further notes of the component were omitted, because there are too many";
 
@@ -205,15 +177,6 @@ mod tests {
     }
 
     #[test]
-    fn a_method_is_a_short_name_of_visible_letters() {
-        assert_eq!(method("tools/call"), Ok(()));
-        assert_eq!(method("notifications/$x.y-z_1"), Ok(()));
-        for bad in ["", "a b", "a\nb", "a\"b", "a\\b", "é", "a\u{0}", "x".repeat(129).as_str()] {
-            assert!(method(bad).is_err(), "{bad:?}");
-        }
-    }
-
-    #[test]
     fn notes_are_cut_by_number_and_by_size() {
         let mut few = vec!["a".to_owned(), "b".to_owned()];
         notes(&mut few);
@@ -223,20 +186,5 @@ mod tests {
             notes(&mut many);
             assert_eq!((many.len(), many.last().unwrap().as_str()), (expected, LEFT_OUT));
         }
-    }
-
-    #[test]
-    fn foreseen_notes_are_cut_before_they_are_taken_apart() {
-        let cut = |notes: String| {
-            let tool = crate::logic::types::ToolRef { server: "a".to_owned(), tool: "x".to_owned() };
-            let mut foreseen_call = execution::Foreseen { tool, params: "{}".to_owned(), forward_up_to: 1, notes };
-            foreseen(&mut foreseen_call, &AllowedServers(HashSet::from(["a".to_owned()]))).unwrap();
-            foreseen_call.notes
-        };
-        assert_eq!(cut("a\nb".to_owned()), "a\nb");
-        assert_eq!(cut(String::new()), "");
-        assert_eq!(cut("x\n".repeat(1 << 20)).lines().count(), MOST_NOTES + 1);
-        let long = cut("é".repeat(MOST_NOTE_BYTES));
-        assert!(long.ends_with(LEFT_OUT) && long.len() < MOST_NOTE_BYTES + 200, "{}", long.len());
     }
 }

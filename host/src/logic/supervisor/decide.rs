@@ -6,8 +6,8 @@ use super::super::types::{
     Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming,
     recovery,
 };
-use super::super::{Instance, LogicError, Outlook};
-use super::call::{CallRecord, CallState, CallUsage, LoadedCall, PredictedCall, event_bytes};
+use super::super::{Instance, LogicError};
+use super::call::{CallRecord, CallState, CallUsage, LoadedCall, event_bytes};
 use super::{AllowedServers, GateRecord, OfferedTools, Supervisor, checked};
 use crate::decide::{Decide, ExecutionId, GateId, LogicResult};
 
@@ -174,17 +174,8 @@ impl Decide for Supervisor {
         let (settings, servers) = (Arc::clone(&record.settings), Arc::clone(&record.servers));
         let offers = Arc::clone(&record.offers);
         let (Some(instance), Some(handle)) = (&mut self.instance, &record.handle) else { return Err(LogicError::Dead) };
-        let state = match instance.foresee(handle, &call) {
-            Ok(Outlook::Foreseen(mut foreseen)) => match checked::foreseen(&mut foreseen, &servers) {
-                Ok(()) => CallState::Predicted(Box::new(PredictedCall::new(foreseen))),
-                Err(what) => {
-                    let fault = LogicError::Contract { what };
-                    let broken = CallState::Broken(fault.to_string());
-                    self.fault = Some(fault);
-                    broken
-                }
-            },
-            Ok(Outlook::Started(handle, directive)) => {
+        let state = match instance.begin(handle, &call) {
+            Ok((handle, directive)) => {
                 CallState::Loaded(Box::new(LoadedCall { handle, directive: Some(directive), gate: None }))
             }
             Err(error) => {
@@ -195,8 +186,8 @@ impl Decide for Supervisor {
         let id = ExecutionId(self.next_id);
         self.next_id += 1;
         let directives = self.keeps_history.then(Vec::new);
-        let (events, usage) = (Vec::new(), CallUsage::default());
-        let call = CallRecord { gate, settings, servers, call, offers, events, usage, state, directives };
+        let (events, usage, if_forwarded) = (Vec::new(), CallUsage::default(), None);
+        let call = CallRecord { gate, settings, servers, call, offers, events, usage, state, if_forwarded, directives };
         self.calls.insert(id, Box::new(call));
         // If it has crashed the component, it is replayed once more with all the others.
         self.ensure_instance()?;
@@ -206,16 +197,17 @@ impl Decide for Supervisor {
     fn next(&mut self, execution: ExecutionId, event: execution::Event) -> LogicResult<execution::Directive> {
         self.ensure_instance()?;
         let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
-        let turned_out = call.take_predicted(&event);
+        let forwarded = call.forwarded(&event);
         let gate = self.gates.get(&call.gate);
         let offers = gate.map_or_else(OfferedTools::default, |gate| Arc::clone(&gate.offers));
-        if let Some(result) = turned_out {
+        if let Some(result) = forwarded {
             let directive = execution::Directive::Done(result);
             if let Some(said) = &mut call.directives {
                 said.push(directive.clone());
                 call.events.push((offers, event));
             }
-            self.remove_call(execution);
+            // The result counts, even if cleaning up crashes the component.
+            drop(self.end(execution));
             return Ok(directive);
         }
         call.usage.bytes += event_bytes(&event);
@@ -226,7 +218,7 @@ impl Decide for Supervisor {
             CallState::Unloaded => {
                 call.replay(instance, gate).map(|running| call.state = CallState::Loaded(Box::new(running)))
             }
-            CallState::Predicted(_) | CallState::Broken(_) => Ok(()),
+            CallState::Broken(_) => Ok(()),
         };
         if let Err(error) = told {
             self.fault = Some(error);
@@ -239,12 +231,6 @@ impl Decide for Supervisor {
         self.ensure_instance()?;
         let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
         let Some(instance) = &mut self.instance else { return Err(LogicError::Dead) };
-        // A prediction's trace goes further than the call has come.
-        if let CallState::Predicted(_) = call.state {
-            let mut running = call.replay(instance, self.gates.get(&call.gate))?;
-            running.directive = None;
-            call.state = CallState::Loaded(Box::new(running));
-        }
         let CallState::Loaded(running) = &call.state else { return Err(LogicError::Dead) };
         let mut trace = instance.trace(&running.handle);
         trace.iter_mut().for_each(checked::notes);

@@ -77,7 +77,7 @@ fn failure(answer: &Value) -> &str {
 #[test]
 fn what_a_component_hands_over_is_one_json_value_or_its_fault() {
     let mut attacked = Attacked::start(&[]);
-    for attack in ["params", "params-list", "method", "foreseen-params", "answer", "content"] {
+    for attack in ["arguments", "arguments-list", "answer", "content"] {
         let answer = attacked.attack(attack);
         assert!(failure(&answer).contains("the component broke its contract"), "{attack}: {answer}");
     }

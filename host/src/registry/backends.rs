@@ -8,24 +8,48 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tracing::{info, warn};
 
-use super::offers::ServerToolChange;
-use super::settings;
-use super::{GateError, GateView, failures};
+use super::ToolList;
 use crate::config::model::Config;
 use crate::decide::LogicResult;
+use crate::gate_settings::{GateView, settings};
 use crate::logic::types::{catalog, execution};
-use crate::logic::{Component, GateOffers, InstancePool, PoolSet};
-use crate::registry::ToolList;
+use crate::logic::{Component, GateOffers, InstancePool, LogicError, PoolSet, Supervisor};
 use crate::words::ErrorText;
+
+/// An error of opening the backend of a gate.
+#[derive(Debug)]
+pub(crate) enum BackendError {
+    /// The configuration cannot be used.
+    Settings(String),
+    /// The component failed.
+    Logic(LogicError),
+}
+
+impl From<LogicError> for BackendError {
+    fn from(error: LogicError) -> Self {
+        BackendError::Logic(error)
+    }
+}
+
+/// A changed tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerToolChange {
+    /// The server of the tool.
+    pub server: String,
+    /// The tool's name on its server.
+    pub tool: String,
+    /// The kind of change.
+    pub change: catalog::Change,
+}
 
 /// The state that gates with the same view of one configuration share.
 pub(crate) struct GateBackend {
-    pub(super) pool: Arc<InstancePool>,
-    pub(super) gate_offers: Arc<GateOffers>,
+    pub(crate) pool: Arc<InstancePool>,
+    pub(crate) gate_offers: Arc<GateOffers>,
     /// The configuration it was opened with.
-    pub(super) config_version: u64,
+    pub(crate) config_version: u64,
     /// How many changes of tools it includes.
-    pub(super) tools_seen: AtomicU64,
+    pub(crate) tools_seen: AtomicU64,
     /// The full lists of servers; the component keeps only what it needs to decide.
     tools_by_server: Mutex<BTreeMap<String, Arc<ToolList>>>,
 }
@@ -61,7 +85,7 @@ impl GateBackends {
         view: &GateView,
         share: bool,
         seen: u64,
-    ) -> Result<Arc<GateBackend>, GateError> {
+    ) -> Result<Arc<GateBackend>, BackendError> {
         let view = GateView { session: None, ..view.clone() };
         let mut known = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|known| known.pool.strong_count() > 0);
@@ -98,26 +122,26 @@ fn open_pool(
     component: &Component,
     config: &Config,
     view: &GateView,
-) -> Result<Arc<InstancePool>, GateError> {
-    let mut logic = crate::logic::Supervisor::new(component.clone())?;
-    let settings = settings::settings(&mut logic, config, view)?;
+) -> Result<Arc<InstancePool>, BackendError> {
+    let mut logic = Supervisor::new(component.clone())?;
+    let settings = settings(&mut logic, config, view)?;
     drop(logic);
-    InstancePool::open(pools, component, settings)?.map_err(|error| GateError::Settings(error.error_text()))
+    InstancePool::open(pools, component, settings)?.map_err(|error| BackendError::Settings(error.error_text()))
 }
 
 impl GateBackend {
     /// Returns the tools of a server.
-    pub(super) fn tools_of(&self, server: &str) -> Option<Arc<ToolList>> {
+    pub(crate) fn tools_of(&self, server: &str) -> Option<Arc<ToolList>> {
         self.tools_by_server().get(server).cloned()
     }
 
     /// Reports whether it includes all changes of tools up to this one.
-    pub(super) fn has_seen(&self, count: u64) -> bool {
+    pub(crate) fn has_seen(&self, count: u64) -> bool {
         self.tools_seen.load(Ordering::SeqCst) == count
     }
 
     /// Removes the tools of a server.
-    pub(super) fn withdraw(&self, server: &str) -> LogicResult<()> {
+    pub(crate) fn withdraw(&self, server: &str) -> LogicResult<()> {
         let mut offered = self.tools_by_server();
         if offered.contains_key(server) {
             self.pool.withdraw(&self.gate_offers, server)?;
@@ -128,7 +152,7 @@ impl GateBackend {
 
     /// Passes the tools of a server to the component if they are new; `is_current` says whether this backend has the
     /// current configuration.
-    pub(super) fn offer(
+    pub(crate) fn offer(
         &self,
         server: &str,
         tools: &Arc<ToolList>,
@@ -145,12 +169,12 @@ impl GateBackend {
         for note in notes {
             match note {
                 execution::OfferNote::Changed(catalog::ToolChange { tool, change }) => {
-                    info!(server, "{}", failures::change(&tool, change));
+                    info!(server, "{}", describe_change(&tool, change));
                     changes.push(ServerToolChange { server: server.to_owned(), tool, change });
                 }
                 // An older configuration that calls still use may not know a server that was added later.
                 execution::OfferNote::UnknownServer(_) if !is_current => {}
-                other => warn!(server, "{}", failures::note(&other)),
+                other => warn!(server, "{}", describe_note(&other)),
             }
         }
         Ok(changes)
@@ -159,4 +183,33 @@ impl GateBackend {
     fn tools_by_server(&self) -> MutexGuard<'_, BTreeMap<String, Arc<ToolList>>> {
         self.tools_by_server.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Describes a note on a list of tools.
+fn describe_note(note: &execution::OfferNote) -> String {
+    match note {
+        execution::OfferNote::Changed(changed) => describe_change(&changed.tool, changed.change),
+        execution::OfferNote::Duplicate(tool) => format!("tool {tool:?} is listed twice; the first one counts"),
+        execution::OfferNote::Unusable(tool) => {
+            format!("skipped a tool whose name is empty or longer than 512 bytes: {:?}", shortened(tool))
+        }
+        execution::OfferNote::AmbiguousGrant(grant) => grant.error_text(),
+        execution::OfferNote::UnknownServer(server) => format!("no server {server:?} is configured"),
+    }
+}
+
+fn shortened(name: &str) -> String {
+    name.chars().take(60).collect()
+}
+
+/// Describes a change of a tool.
+fn describe_change(tool: &str, change: catalog::Change) -> String {
+    let how = match change {
+        catalog::Change::Added => "is new",
+        catalog::Change::Removed => "is gone",
+        catalog::Change::Description => "has another description",
+        catalog::Change::Schema => "has another schema",
+        catalog::Change::Annotations => "has other annotations",
+    };
+    format!("tool {tool:?} {how}")
 }

@@ -5,24 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::Gate;
-use crate::decide::LogicResult;
 use crate::json::{self, JsonObject, to_raw};
-
-impl Gate {
-    /// Masks the descriptions of tools, each given with its server; tools of one server must be adjacent.
-    pub fn mask_descriptions(&self, tools: &mut [(String, JsonObject)]) -> LogicResult<()> {
-        for of_server in tools.chunk_by_mut(|(one, _), (other, _)| one == other) {
-            let Some(server) = of_server.first().map(|(server, _)| server.clone()) else { continue };
-            if !self.masks(&server) {
-                continue;
-            }
-            let mut tools: Vec<&mut JsonObject> = of_server.iter_mut().map(|(_, tool)| tool).collect();
-            mask_tools(&mut tools, |json| self.mask(&server, json))?;
-        }
-        Ok(())
-    }
-}
 
 /// Masks the descriptions of these tools with the given function, which masks JSON.
 pub(crate) fn mask_tools<E>(
