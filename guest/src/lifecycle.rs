@@ -49,6 +49,8 @@ pub struct Server {
     pub idle_at_ms: Option<u64>,
     /// Whether the last start succeeded.
     pub proven: bool,
+    /// Whether the server was lost while it was needed, and has not come up since.
+    pub lost: bool,
 }
 
 /// What happened to a server.
@@ -106,6 +108,8 @@ pub struct Policy {
     pub health_interval_ms: u64,
     /// How long an unused server is kept running.
     pub idle_timeout_ms: u64,
+    /// Whether a failed attempt is the last one, because the only caller gets the error.
+    pub one_shot: bool,
 }
 
 impl Default for Policy {
@@ -116,6 +120,7 @@ impl Default for Policy {
             restart_delays_ms: backoff::SCHEDULE_MS.to_vec(),
             health_interval_ms: 15_000,
             idle_timeout_ms: 300_000,
+            one_shot: false,
         }
     }
 }
@@ -142,6 +147,7 @@ impl Server {
             probe_at_ms: None,
             idle_at_ms: None,
             proven: false,
+            lost: false,
         }
     }
 
@@ -252,6 +258,10 @@ impl Step<'_> {
                 self.server.state = State::NeedsAuth;
                 return;
             }
+            if self.policy.one_shot {
+                self.server.state = State::Failed;
+                return;
+            }
             if self.server.state != State::Connecting || self.now >= self.acquire_end() {
                 self.server.state = State::Failed;
             }
@@ -296,6 +306,7 @@ impl Step<'_> {
             self.server.restarts = 0;
         }
         self.server.state = State::Restarting;
+        self.server.lost = true;
         self.connect_after_delay();
     }
 
@@ -348,8 +359,12 @@ impl Step<'_> {
         let (up, coming_up) = (self.server.is_up(), self.server.is_coming_up());
         let server = &mut self.server;
         server.attempting &= coming_up;
-        // A starting server always has an attempt or a time for the next one, so it is never given up.
-        server.retry_at_ms = (coming_up && !server.attempting).then(|| server.retry_at_ms.unwrap_or(self.now));
+        server.lost &= matches!(server.state, State::Restarting | State::Failed);
+        // A starting server always has an attempt or a time for the next one, so it is never given up, unless the only
+        // caller has got the error.
+        let given_up = self.policy.one_shot && server.state == State::Failed;
+        let retries = coming_up && !server.attempting && !given_up;
+        server.retry_at_ms = retries.then(|| server.retry_at_ms.unwrap_or(self.now));
         if server.state != State::Ready || self.policy.health_interval_ms == 0 {
             server.probe_at_ms = None;
         }

@@ -4,6 +4,7 @@ mod addresses;
 mod approval;
 mod call;
 mod call_json;
+mod call_options;
 mod call_runner;
 mod events;
 mod failures;
@@ -24,8 +25,8 @@ use serde_json::value::RawValue;
 
 pub(crate) use addresses::EXEMPT;
 pub use approval::{APPROVAL, ApprovalText};
-pub use call::{Approve, CallOptions, CallOutcome, Consent};
 pub use call_json::CallJson;
+pub use call_options::{Approve, CallOptions, CallOutcome, Consent};
 pub use events::{CallEvent, OnEvent};
 pub(crate) use fetch::FetchError;
 pub use offers::RefreshOutcome;

@@ -4,9 +4,11 @@
 mod accounts;
 mod backends;
 mod change;
+mod cleanup;
 mod context;
 mod definition;
 mod link;
+mod notices;
 mod owned_task;
 mod status;
 mod tools;
@@ -336,7 +338,7 @@ impl Registry {
         };
         what(&shared);
         apart.iter().for_each(|link| what(link));
-        self.context.tools_changed();
+        self.context.notices.tools_changed();
         true
     }
 
@@ -353,7 +355,7 @@ impl Registry {
 
     /// Returns the rules that match no tool, for all servers whose tools are known.
     pub fn unmatched_rules(&self) -> Vec<UnmatchedRule> {
-        self.context.unmatched_rules()
+        self.context.unmatched.all()
     }
 
     /// Returns the state of the named queues.
@@ -363,29 +365,29 @@ impl Registry {
 
     /// Returns a counter of tool list changes on all servers; wait for it to learn of each new list.
     pub fn tools_changed(&self) -> watch::Receiver<u64> {
-        self.context.tools()
+        self.context.notices.tools()
     }
 
     /// Returns a counter of server state changes; wait for it to learn of each.
     pub fn states_changed(&self) -> watch::Receiver<u64> {
-        self.context.states()
+        self.context.notices.states()
     }
 
     /// Subscribes to servers' events: changes of prompts and resources, and the log messages that somebody asked for.
     pub fn events(&self) -> broadcast::Receiver<LinkEvent> {
-        self.context.events.subscribe()
+        self.context.notices.events.subscribe()
     }
 
     /// Announces that lists of tools, prompts and resources may have changed.
     pub(crate) fn announce_changes(&self) {
-        self.context.tools_changed();
-        self.context.announce_list_changes();
+        self.context.notices.tools_changed();
+        self.context.notices.announce_list_changes();
     }
 
     /// Asks for servers' log messages from this level on, or cancels that. Connected servers receive the lowest level
     /// that anybody wants; others receive it when they connect.
     pub async fn want_logs(&self, who: u64, level: Option<LogLevel>) {
-        self.context.want_level(who, level);
+        self.context.notices.want_level(who, level);
         let links: Vec<_> = {
             let book = self.state();
             book.links.iter().cloned().chain(book.scoped_links.values().filter_map(Weak::upgrade)).collect()
@@ -395,7 +397,7 @@ impl Registry {
 
     /// Returns the number of tool list changes so far.
     pub(crate) fn tools_count(&self) -> u64 {
-        self.context.tools_count()
+        self.context.notices.tools_count()
     }
 
     /// Returns the secrets resolved so far, which no output may show.
@@ -407,13 +409,13 @@ impl Registry {
     pub async fn close(&self) {
         let (links, others) = {
             let mut book = self.state();
-            self.context.begin_shutdown();
+            self.context.cleanup.begin_shutdown();
             let (apart, retired) = (std::mem::take(&mut book.scoped_links), std::mem::take(&mut book.retired));
             let others: Vec<_> = apart.into_values().chain(retired).filter_map(|link| link.upgrade()).collect();
             (Arc::clone(&book.links), others)
         };
         futures_util::future::join_all(links.iter().chain(&others).map(|link| link.close())).await;
-        self.context.wait_closed().await;
+        self.context.cleanup.wait_closed().await;
         if let Some(recorder) = self.recorder() {
             // Waiting for the disk blocks, so it happens on another thread and with a limit.
             let _ = tokio::task::spawn_blocking(move || recorder.flush(FLUSH)).await;
@@ -428,7 +430,7 @@ impl Registry {
 impl Drop for Registry {
     fn drop(&mut self) {
         // A cleanup task may keep a connection, which keeps this context.
-        self.context.abort_cleanup();
+        self.context.cleanup.abort();
     }
 }
 

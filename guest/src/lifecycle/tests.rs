@@ -313,6 +313,48 @@ fn the_last_release_keeps_the_server_for_a_while_and_probes_do_not_prolong_it() 
 }
 
 #[test]
+fn in_one_shot_mode_a_failed_attempt_is_the_last_but_a_lost_server_is_restarted() {
+    let policy = Policy { one_shot: true, ..Policy::default() };
+    play(
+        &policy,
+        &[
+            (0, Wanted, State::Connecting, "connect"),
+            (50, refused(), State::Failed, ""),
+            (60, Wanted, State::Failed, ""),
+            (90_000, Tick, State::Failed, ""),
+        ],
+    );
+    let lost = play(
+        &policy,
+        &[
+            (0, Wanted, State::Connecting, "connect"),
+            (50, Connected, State::Ready, "wait 15050"),
+            (60, Exited, State::Restarting, "connect"),
+            (70, refused(), State::Failed, ""),
+        ],
+    );
+    assert!(lost.lost);
+}
+
+#[test]
+fn a_server_is_lost_from_its_end_until_it_is_up_again_or_not_needed() {
+    let up = [(0, Wanted, State::Connecting, "connect"), (50, Connected, State::Ready, "wait 15050")];
+    let lost = [(60, Exited, State::Restarting, "connect"), (70, refused(), State::Failed, "wait 1070-1270")];
+    let lost = [&up[..], &lost].concat();
+    assert!(!play(&Policy::default(), &up).lost && play(&Policy::default(), &lost).lost);
+    for (event, state, commands) in [
+        (Connected, State::Ready, "wait 15080"),
+        (Disabled, State::Disabled, ""),
+        (Exited, State::Failed, "wait 1070-1270"),
+    ] {
+        let story = [&lost[..], &[(80, event, state, commands)]].concat();
+        assert_eq!(play(&Policy::default(), &story).lost, state == State::Failed, "{state:?}");
+    }
+    let never = [(0, Wanted, State::Connecting, "connect"), (60_000, refused(), State::Failed, "connect")];
+    assert!(!play(&Policy::default(), &never).lost);
+}
+
+#[test]
 fn a_server_that_does_not_come_up_is_given_up_when_nobody_wants_it_for_a_while() {
     let policy = Policy { idle_timeout_ms: 2_000, ..Policy::default() };
     play(

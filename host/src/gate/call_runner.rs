@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::call::{CallOptions, CallOutcome, Consent};
+use super::call_options::{CallOptions, CallOutcome, Consent};
 use super::forwarded::PlainText;
 use super::{CallEvent, Gate, OnEvent, addresses, failures, forwarded, queueing};
 use crate::failure::{Failure, RequestError};

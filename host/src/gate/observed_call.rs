@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
 use super::Gate;
-use super::call::{CallOptions, CallOutcome};
+use super::call_options::{CallOptions, CallOutcome};
 use crate::finished_call::{FinishedCall, Observe};
 use crate::logic::CallHistory;
 use crate::session::Reply;

@@ -84,7 +84,7 @@ impl Registry {
         });
         book.retired.retain(|link| link.strong_count() > 0);
         book.retired.extend(retired.iter().map(Arc::downgrade));
-        retired.into_iter().for_each(|link| self.context.spawn_cleanup(link.retire()));
+        retired.into_iter().for_each(|link| self.context.cleanup.spawn(link.retire()));
         book.condenser = self.context.condenser(&config);
         book.recorder = self.context.recorder(&self.component, &config, book.recorder.as_ref());
         book.positions = positions_by_id(&links);
@@ -96,15 +96,15 @@ impl Registry {
             book.servers_version = book.config_version;
         }
         // The rules of the other servers are matched when those list their tools.
-        self.context.forget_rules(|server| changes.unchanged.iter().any(|known| known == server));
+        self.context.unmatched.retain(|server| changes.unchanged.iter().any(|known| known == server));
         let known = book.links.iter().filter_map(|link| Some((link.id().to_owned(), link.known_tools()?)));
         let known: Vec<_> = known.collect();
         drop(book);
         known.iter().for_each(|(server, tools)| self.context.match_rules(server, tools));
-        self.context.tools_changed();
+        self.context.notices.tools_changed();
         if others {
-            self.context.announce_list_changes();
-            self.context.state_changed();
+            self.context.notices.announce_list_changes();
+            self.context.notices.state_changed();
         }
         Ok(changes)
     }

@@ -5,15 +5,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, broadcast, watch};
-use tokio::task::JoinSet;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::warn;
 
 #[cfg(feature = "oauth")]
 use super::accounts::Accounts;
+use super::cleanup::Cleanup;
+use super::notices::Notices;
+use super::tools::ToolList;
 use super::unmatched::UnmatchedRules;
-use super::{LinkEvent, RegistryLifetime, RegistryOptions};
+use super::{RegistryLifetime, RegistryOptions};
 use crate::condense::Condenser;
 use crate::config::model::{Config, QueueRules, RecordRules, ServerConfig};
 #[cfg(feature = "oauth")]
@@ -28,7 +30,7 @@ use crate::logic::{Component, Supervisor};
 use crate::oauth::{Account, OAuthError, TokenStore};
 use crate::queue::{Queue, QueueDefaults, QueueLimits, Queues};
 use crate::record::{self, Recorder};
-use crate::session::{Handler, LogLevel, ServerEvent, Session};
+use crate::session::Handler;
 use crate::transport::Connect;
 #[cfg(feature = "oauth")]
 use crate::transport::endpoint::RemoteSite;
@@ -52,18 +54,8 @@ pub(super) struct RegistryContext {
     /// The zero point of the lifecycle clock.
     origin: Instant,
     pub(super) queues: Queues,
-    /// Sessions that are being closed, and other cleanup.
-    closing: Mutex<JoinSet<()>>,
-    /// True once the registry is closing; nothing is opened any more.
-    shutdown: watch::Sender<bool>,
-    /// Counts changes of tool lists.
-    tools: watch::Sender<u64>,
-    /// Counts changes of servers' states.
-    states: watch::Sender<u64>,
-    /// Sends events of servers to all who listen.
-    pub(super) events: broadcast::Sender<LinkEvent>,
-    /// The lowest log level that each listener wants.
-    levels: Mutex<HashMap<u64, LogLevel>>,
+    pub(super) cleanup: Cleanup,
+    pub(super) notices: Notices,
     /// Rules that match no tool.
     pub(super) unmatched: UnmatchedRules,
     #[cfg(feature = "oauth")]
@@ -90,12 +82,8 @@ impl RegistryContext {
             record,
             origin: Instant::now(),
             queues: Queues::new(QueueDefaults::default(), config.settings.queues.iter().map(limits)),
-            closing: Mutex::default(),
-            shutdown: watch::Sender::new(false),
-            tools: watch::Sender::new(0),
-            states: watch::Sender::new(0),
-            events: broadcast::Sender::new(NEWS),
-            levels: Mutex::default(),
+            cleanup: Cleanup::default(),
+            notices: Notices::default(),
             unmatched: UnmatchedRules::default(),
             #[cfg(feature = "oauth")]
             accounts,
@@ -135,20 +123,6 @@ impl RegistryContext {
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the log level that a listener wants, or removes it.
-    pub(super) fn want_level(&self, who: u64, level: Option<LogLevel>) {
-        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        match level {
-            Some(level) => levels.insert(who, level),
-            None => levels.remove(&who),
-        };
-    }
-
-    /// Returns the lowest log level that anybody wants.
-    pub(super) fn wanted_level(&self) -> Option<LogLevel> {
-        self.levels.lock().unwrap_or_else(PoisonError::into_inner).values().min().copied()
-    }
-
     pub(super) fn secrets(&self) -> MutexGuard<'_, Secrets> {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -183,13 +157,12 @@ impl RegistryContext {
             restart_delays_ms: rules.restart_delays.iter().copied().map(millis).collect(),
             health_interval_ms: millis(rules.health_interval),
             idle_timeout_ms: millis(rules.idle_timeout),
+            one_shot: self.lifetime == RegistryLifetime::OneShot,
         };
         match self.lifetime {
             RegistryLifetime::LongRunning => policy,
             // A single call reports a failure at once instead of retrying.
-            RegistryLifetime::OneShot => {
-                lifecycle::Policy { eager: false, acquire_limit_ms: 0, health_interval_ms: 0, ..policy }
-            }
+            RegistryLifetime::OneShot => lifecycle::Policy { eager: false, health_interval_ms: 0, ..policy },
         }
     }
 
@@ -251,15 +224,20 @@ impl RegistryContext {
         self.logic().counts_as_ready(server).unwrap_or(false)
     }
 
+    /// Converts a time of the lifecycle clock to an instant.
+    pub(super) fn instant(&self, at_ms: u64) -> Instant {
+        self.origin + Duration::from_millis(at_ms)
+    }
+
     /// Reports whether a name or a glob of the configuration matches a tool.
     pub(super) fn matches(&self, pattern: &str, tool: &str) -> bool {
         let rules = filtering::Rules { allow: Some(vec![pattern.to_owned()]), deny: Vec::new() };
         self.logic().filter(&rules, &[tool.to_owned()]).is_ok_and(|kept| !kept.is_empty())
     }
 
-    /// Converts a time of the lifecycle clock to an instant.
-    pub(super) fn instant(&self, at_ms: u64) -> Instant {
-        self.origin + Duration::from_millis(at_ms)
+    /// Finds the rules about a server that match none of these tools, and logs the new ones.
+    pub(super) fn match_rules(&self, server: &str, tools: &ToolList) {
+        self.unmatched.check(&mut self.logic(), &self.config(), server, tools);
     }
 
     /// Returns the queues of a server: its own, which has no name, and those that it names.
@@ -273,84 +251,6 @@ impl RegistryContext {
         named.sort();
         named.dedup();
         own.into_iter().chain(named.into_iter().map(|name| (name.clone(), self.queues.get(name)))).collect()
-    }
-
-    /// Closes a session once it is idle, after `longest`, or when the registry closes.
-    pub(super) fn close_after_use(&self, session: Arc<Session>, longest: Duration) {
-        let mut over = self.shutdown.subscribe();
-        self.spawn_cleanup(async move {
-            let used = async {
-                while Arc::strong_count(&session) > 1 && session.close_reason().is_none() {
-                    tokio::time::sleep(LOOK).await;
-                }
-            };
-            tokio::select! {
-                () = used => {}
-                _ = tokio::time::timeout(longest, over.wait_for(|over| *over)) => {}
-            }
-            session.close().await;
-        });
-    }
-
-    /// Runs cleanup in the background; only closing the registry waits for it.
-    pub(super) fn spawn_cleanup(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let mut closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
-        while closing.try_join_next().is_some() {}
-        closing.spawn(work);
-    }
-
-    /// Stops the opening of new connections.
-    pub(super) fn begin_shutdown(&self) {
-        self.shutdown.send_replace(true);
-    }
-
-    /// Reports whether the registry is closing.
-    pub(super) fn is_shutting_down(&self) -> bool {
-        *self.shutdown.borrow()
-    }
-
-    /// Waits until all cleanup is done.
-    pub(super) async fn wait_closed(&self) {
-        let closing = std::mem::take(&mut *self.closing.lock().unwrap_or_else(PoisonError::into_inner));
-        closing.join_all().await;
-    }
-
-    /// Aborts all cleanup.
-    pub(super) fn abort_cleanup(&self) {
-        self.closing.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
-    }
-
-    /// Announces that the tools of some server changed.
-    pub(super) fn tools_changed(&self) {
-        self.tools.send_modify(|count| *count += 1);
-    }
-
-    /// Returns a counter of tool list changes on all servers.
-    pub(super) fn tools(&self) -> watch::Receiver<u64> {
-        self.tools.subscribe()
-    }
-
-    /// Announces that prompts and resources of some server may have changed.
-    pub(super) fn announce_list_changes(&self) {
-        for event in [ServerEvent::PromptsChanged, ServerEvent::ResourcesChanged] {
-            // An error only means that nobody listens.
-            let _ = self.events.send(LinkEvent { link: None, event });
-        }
-    }
-
-    /// Announces that a server's state changed.
-    pub(super) fn state_changed(&self) {
-        self.states.send_modify(|count| *count += 1);
-    }
-
-    /// Returns a counter of server state changes.
-    pub(super) fn states(&self) -> watch::Receiver<u64> {
-        self.states.subscribe()
-    }
-
-    /// Returns the number of tool list changes so far.
-    pub(super) fn tools_count(&self) -> u64 {
-        *self.tools.borrow()
     }
 }
 
@@ -370,12 +270,6 @@ fn limits(rules: &QueueRules) -> QueueLimits {
     }
 }
 
-/// How many events a slow receiver may lag behind.
-const NEWS: usize = 256;
-
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
-
-/// How often to check whether a session is still in use.
-const LOOK: Duration = Duration::from_secs(1);

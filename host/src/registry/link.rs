@@ -8,9 +8,10 @@ mod listing;
 mod opener;
 mod probing;
 mod unavailable;
+mod usage;
 mod watching;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
@@ -23,7 +24,6 @@ pub use watching::ResourceWatcher;
 
 use super::owned_task::OwnedTask;
 use super::status::{LastError, ServerStatus};
-use super::tools::ToolList;
 use super::{LinkEvent, RegistryContext, RegistryLifetime};
 use crate::config::model::{Config, Problem, ServerConfig};
 use crate::decide::LogicResult;
@@ -32,8 +32,9 @@ use crate::queue::Queue;
 use crate::session::{LogLevel, ServerEvent, Session};
 use crate::stats::CallStats;
 use connection::ActiveConnection;
-use listing::{ListAttempts, OtherListings};
+use listing::ServerLists;
 use opener::SessionOpener;
+use usage::LinkUsage;
 use watching::WatchedResources;
 
 /// One configured server. Gates that share the server share its connection.
@@ -44,23 +45,11 @@ pub struct Link {
     state: Mutex<State>,
     /// Notified after each lifecycle step.
     changed: watch::Sender<()>,
-    /// How many hold a lease or watch a resource.
-    users: AtomicUsize,
-    /// How many of them watch a resource; a retired link does not wait for those.
-    watchers: AtomicUsize,
+    usage: LinkUsage,
     watched: Mutex<WatchedResources>,
-    /// How many leases there ever were.
-    leases: AtomicU64,
-    /// Whether the lifecycle knows that somebody wants the server.
-    wanted: AtomicBool,
     /// Whether a newer link has replaced this one; current users may keep it, and new ones are rejected.
     retired: AtomicBool,
-    tools: Mutex<Option<Arc<ToolList>>>,
-    /// Allows one list request at a time; waiting callers share its result.
-    listing: Arc<Semaphore>,
-    lists: Mutex<ListAttempts>,
-    /// The server's other lists (not its tools), by kind.
-    other_lists: Mutex<OtherListings>,
+    lists: ServerLists,
     /// Allows one connection at a time; the next waits until the last has ended completely.
     connection_slot: Arc<Semaphore>,
     /// Statistics of calls to this server, over all its connections.
@@ -76,25 +65,33 @@ struct State {
     connection: Option<ActiveConnection>,
     /// Counts connection attempts, to ignore reports of older ones.
     attempts: u64,
-    attempt: Option<OwnedTask>,
-    probe: Option<OwnedTask>,
-    timer: Option<OwnedTask>,
-    /// Checks whether anybody still uses the server.
-    janitor: Option<OwnedTask>,
-    /// Checks whether there is an authorization by now.
-    auth_watch: Option<OwnedTask>,
+    tasks: LinkTasks,
     /// The edition of the authorization that the server rejected.
     refused_edition: u64,
     /// Whether the link is closed; nothing is opened any more.
     closed: bool,
     /// Why there is no connection.
     last_failure: Option<Unavailable>,
-    /// Whether the last attempt to connect failed and no new start followed.
-    start_failed: bool,
     /// A configuration problem that only resolving could show, and when it was seen.
     config_problem: Option<(Problem, Instant)>,
-    /// Whether the server was connected and is being restarted.
-    was_connected: bool,
+    history: LinkHistory,
+}
+
+/// The tasks of a link; a task ends when it is dropped.
+#[derive(Default)]
+struct LinkTasks {
+    attempt: Option<OwnedTask>,
+    probe: Option<OwnedTask>,
+    timer: Option<OwnedTask>,
+    /// Checks whether anybody still uses the server.
+    usage_watch: Option<OwnedTask>,
+    /// Checks whether there is an authorization by now.
+    auth_watch: Option<OwnedTask>,
+}
+
+/// What the status of a server tells about its past.
+struct LinkHistory {
+    /// When it entered its current state.
     since: SystemTime,
     last_error: Option<LastError>,
     last_check: Option<SystemTime>,
@@ -115,7 +112,7 @@ impl Link {
         let enabled = server.enabled && server.problem.is_none();
         let queues = context.queues_of(server);
         let machine = context.initial(enabled)?;
-        let (uses_session, closed) = (server.uses_session(), context.is_shutting_down());
+        let (uses_session, closed) = (server.uses_session(), context.cleanup.is_shutting_down());
         Ok(Arc::new_cyclic(|weak_self| Link {
             weak_self: weak_self.clone(),
             opener: Arc::new(SessionOpener::new(context, config, place, session)),
@@ -124,34 +121,24 @@ impl Link {
                 machine,
                 connection: None,
                 attempts: 0,
-                attempt: None,
-                probe: None,
-                timer: None,
-                janitor: None,
-                auth_watch: None,
+                tasks: LinkTasks::default(),
                 refused_edition: 0,
                 closed,
                 last_failure: None,
-                start_failed: false,
                 config_problem: None,
-                was_connected: false,
-                since: SystemTime::now(),
-                last_error: None,
-                last_check: None,
-                started_in: None,
-                restarts: 0,
+                history: LinkHistory {
+                    since: SystemTime::now(),
+                    last_error: None,
+                    last_check: None,
+                    started_in: None,
+                    restarts: 0,
+                },
             }),
             changed: watch::Sender::new(()),
-            users: AtomicUsize::new(0),
-            watchers: AtomicUsize::new(0),
+            usage: LinkUsage::default(),
             watched: Mutex::default(),
-            leases: AtomicU64::new(0),
-            wanted: AtomicBool::new(false),
             retired: AtomicBool::new(false),
-            tools: Mutex::default(),
-            listing: Arc::new(Semaphore::new(1)),
-            lists: Mutex::default(),
-            other_lists: Mutex::default(),
+            lists: ServerLists::default(),
             connection_slot: Arc::new(Semaphore::new(1)),
             stats,
             queues,
@@ -193,12 +180,12 @@ impl Link {
             return;
         }
         // An error only means that nobody listens.
-        let _ = self.opener.context.events.send(LinkEvent { link: Some(Weak::clone(&self.weak_self)), event });
+        let _ = self.opener.context.notices.events.send(LinkEvent { link: Some(Weak::clone(&self.weak_self)), event });
     }
 
     /// Returns the lowest log level that anybody wants.
     fn wanted_level(&self) -> Option<LogLevel> {
-        self.opener.context.wanted_level()
+        self.opener.context.notices.wanted_level()
     }
 
     /// Sends the wanted log level to the server, if it is connected.
@@ -268,18 +255,18 @@ impl Link {
             state: if state.closed { lifecycle::State::Disabled } else { state.machine.state },
             ready: !state.closed && self.opener.context.counts_as_ready(state.machine),
             connections: usize::from(session.is_some()),
-            since: state.since,
+            since: state.history.since,
             era: session.map(|session| session.peer().era.name()),
             version: session.map(|session| session.peer().version.clone()),
             name: session.and_then(|session| session.peer().name.clone()),
             tools: self.cached().as_ref().map(|tools| tools.definitions.len()),
             cut_lists,
-            users: self.users.load(Ordering::Relaxed),
+            users: self.usage.users(),
             calls: self.stats.snapshot(),
-            last_error: state.last_error.clone(),
-            last_check: state.last_check,
-            started_in: state.started_in,
-            restarts: state.restarts,
+            last_error: state.history.last_error.clone(),
+            last_check: state.history.last_check,
+            started_in: state.history.started_in,
+            restarts: state.history.restarts,
             pid: session.and_then(|session| session.pid()),
             problem: {
                 let fault = state.config_problem.as_ref().map(|(problem, _)| problem);
@@ -344,11 +331,11 @@ impl Link {
         let (connection, attempt) = {
             let mut state = self.state();
             state.closed = true;
-            (state.probe, state.timer, state.janitor, state.auth_watch) = (None, None, None, None);
-            (state.connection.take(), state.attempt.take())
+            let tasks = std::mem::take(&mut state.tasks);
+            (state.connection.take(), tasks.attempt)
         };
         self.changed.send_replace(());
-        self.opener.context.state_changed();
+        self.opener.context.notices.state_changed();
         if let Some(attempt) = attempt {
             attempt.stop().await;
         }
@@ -364,7 +351,7 @@ impl Link {
         self.changed.send_replace(());
         let longest = Instant::now() + self.server().timeouts.total;
         async move {
-            while self.users.load(Ordering::SeqCst) > self.watchers.load(Ordering::SeqCst) {
+            while self.usage.has_callers() {
                 if tokio::time::timeout_at(longest, changed.changed()).await.is_err() {
                     break;
                 }

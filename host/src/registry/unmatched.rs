@@ -3,11 +3,10 @@
 //! The component decides whether a rule matches; this file finds the nearest name for the hint.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::Warning;
-use super::context::RegistryContext;
 use super::tools::ToolList;
 use crate::config::model::Config;
 use crate::config::nearest;
@@ -29,16 +28,16 @@ pub struct UnmatchedRule {
     pub warning: Warning,
 }
 
-impl RegistryContext {
+impl UnmatchedRules {
     /// Finds the rules that match none of these tools, and logs the new ones.
-    pub(super) fn match_rules(&self, server: &str, tools: &ToolList) {
+    pub(super) fn check(&self, logic: &mut Supervisor, config: &Config, server: &str, tools: &ToolList) {
         let names: Vec<String> = tools.offered.iter().map(|tool| tool.name.clone()).collect();
-        let found = find(&mut self.logic(), &self.config(), server, &names);
+        let found = find(logic, config, server, &names);
         let found = found.unwrap_or_else(|error| {
             tracing::warn!(server, "cannot check whether its rules match its tools: {error}");
             Vec::new()
         });
-        let mut known = self.unmatched.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.lock();
         let known = known.entry(server.to_owned()).or_default();
         let mut rules = Vec::with_capacity(found.len());
         for (principal, text) in found {
@@ -55,13 +54,17 @@ impl RegistryContext {
     }
 
     /// Forgets the unmatched rules of all servers but those to keep.
-    pub(super) fn forget_rules(&self, keep: impl Fn(&str) -> bool) {
-        self.unmatched.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|server, _| keep(server));
+    pub(super) fn retain(&self, keep: impl Fn(&str) -> bool) {
+        self.lock().retain(|server, _| keep(server));
     }
 
     /// Returns all rules that match no tool, by server id.
-    pub(super) fn unmatched_rules(&self) -> Vec<UnmatchedRule> {
-        self.unmatched.0.lock().unwrap_or_else(PoisonError::into_inner).values().flatten().cloned().collect()
+    pub(super) fn all(&self) -> Vec<UnmatchedRule> {
+        self.lock().values().flatten().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Vec<UnmatchedRule>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

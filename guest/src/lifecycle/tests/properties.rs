@@ -51,6 +51,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
             restart_delays_ms,
             health_interval_ms,
             idle_timeout_ms,
+            one_shot: false,
         },
     )
 }
@@ -72,6 +73,7 @@ fn any_server() -> impl Strategy<Value = Server> {
         probe_at_ms: probe,
         idle_at_ms: idle,
         proven,
+        lost: false,
     })
 }
 

@@ -44,16 +44,16 @@ impl Link {
     /// Watches for a new authorization while the server needs one; called after each step.
     pub(super) fn watch_for_authorization(&self, state: &mut State) {
         if state.machine.state != lifecycle::State::NeedsAuth {
-            state.auth_watch = None;
+            state.tasks.auth_watch = None;
             return;
         }
-        let Some(authorizer) = self.opener.authorizer().filter(|_| state.auth_watch.is_none()) else { return };
+        let Some(authorizer) = self.opener.authorizer().filter(|_| state.tasks.auth_watch.is_none()) else { return };
         state.refused_edition = authorizer.edition();
         if self.opener.context.lifetime == RegistryLifetime::OneShot {
             return;
         }
         let link = self.weak_self.clone();
-        state.auth_watch = Some(OwnedTask::spawn(async move {
+        state.tasks.auth_watch = Some(OwnedTask::spawn(async move {
             loop {
                 tokio::time::sleep(LOOK).await;
                 let Some(link) = link.upgrade() else { return };

@@ -133,7 +133,7 @@ async fn subscribe(session: &Session, link: &Weak<Link>) {
 
 /// Lists the tools again; a closed session is no error here, because it is reported elsewhere.
 async fn relist(session: &Arc<Session>, link: &Weak<Link>) -> Result<(), RequestError> {
-    let Some(listing) = link.upgrade().map(|link| Arc::clone(&link.listing)) else { return Ok(()) };
+    let Some(listing) = link.upgrade().map(|link| Arc::clone(&link.lists.permit)) else { return Ok(()) };
     let _turn = listing.acquire().await.expect("nobody closes the semaphore");
     // The link owns this task, so the task must not keep the link: the list may never come.
     let listed = session.list(ListKind::Tools).await;

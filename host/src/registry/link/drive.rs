@@ -38,32 +38,21 @@ impl Link {
         if server.state != state.machine.state {
             let (from, to) = (state.machine.state, server.state);
             self.span().in_scope(|| info!(?from, ?to, "server state changed"));
-            state.since = SystemTime::now();
-            context.state_changed();
+            state.history.since = SystemTime::now();
+            context.notices.state_changed();
         }
         // The lifecycle resets its own count once a server has run for a while; this one only grows.
         let lost = server.state == lifecycle::State::Restarting && state.machine.state != server.state;
         if lost || server.restarts > state.machine.restarts {
-            state.restarts += 1;
+            state.history.restarts += 1;
         }
-        let anew = server.state == lifecycle::State::Connecting && state.machine.state != server.state;
-        state.start_failed &= !anew;
         state.machine = server;
         if server.state != lifecycle::State::Disabled {
             state.config_problem = None;
         }
-        state.was_connected = match server.state {
-            lifecycle::State::Restarting => true,
-            lifecycle::State::Failed => state.was_connected,
-            _ => false,
-        };
         let mut timer = None;
         for command in commands {
             match command {
-                // A one-shot caller has got the error and does not need another attempt.
-                lifecycle::Command::Connect
-                    if context.lifetime == RegistryLifetime::OneShot
-                        && matches!(event, lifecycle::Event::Failed(_)) => {}
                 lifecycle::Command::Connect => self.start(state),
                 lifecycle::Command::Probe => self.probe(state),
                 lifecycle::Command::Stop => {
@@ -75,7 +64,7 @@ impl Link {
                 lifecycle::Command::WaitUntil(range) => timer = Some(self.wait_until(range)),
             }
         }
-        state.timer = timer;
+        state.tasks.timer = timer;
         self.watch_for_authorization(state);
         self.changed.send_replace(());
     }
@@ -99,7 +88,7 @@ impl Link {
                 link.finish_attempt(number, opened.map(|session| (session, place)), begun.elapsed());
             }
         };
-        state.attempt = Some(OwnedTask::spawn(work.instrument(self.span())));
+        state.tasks.attempt = Some(OwnedTask::spawn(work.instrument(self.span())));
     }
 
     fn finish_attempt(
@@ -109,21 +98,21 @@ impl Link {
         took: Duration,
     ) {
         let mut state = self.state();
-        if state.attempt.is_none() || state.attempts != number {
+        if state.tasks.attempt.is_none() || state.attempts != number {
             // The attempt was stopped; dropping the session ends it.
             return;
         }
-        state.attempt = None;
+        state.tasks.attempt = None;
+        let failed_before = state.start_failed();
         match opened {
             Ok((session, place)) => {
                 state.last_failure = None;
-                state.started_in = Some(took);
+                state.history.started_in = Some(took);
                 state.connection =
                     Some(ActiveConnection::new(session, place, number, self.weak_self.clone(), self.span()));
-                let late = std::mem::take(&mut state.start_failed);
                 self.step(&mut state, &lifecycle::Event::Connected);
                 drop(state);
-                if late {
+                if failed_before {
                     // Callers may have got lists without this server's; changes of its tools are announced anyway.
                     self.announce_list(ListKind::Prompts);
                     self.announce_list(ListKind::Resources);
@@ -132,8 +121,7 @@ impl Link {
             Err(Unavailable::Problem(problem)) => self.report_config_problem(&mut state, problem),
             Err(why) => {
                 let failure = (&why.to_failed().failure).into();
-                let first = !std::mem::replace(&mut state.start_failed, true);
-                self.log_problem(first, "the server does not start", &why);
+                self.log_problem(!failed_before, "the server does not start", &why);
                 state.note_error(why.to_string());
                 state.last_failure = Some(why);
                 self.step(&mut state, &lifecycle::Event::Failed(failure));
@@ -145,7 +133,7 @@ impl Link {
     /// `retry_config_problem` tries again.
     pub(super) fn report_config_problem(&self, state: &mut State, problem: Problem) {
         let text = problem.to_string();
-        let known = state.last_error.as_ref().is_some_and(|error| error.text == text);
+        let known = state.history.last_error.as_ref().is_some_and(|error| error.text == text);
         self.log_problem(!known, "it cannot be used", &problem);
         state.note_error(text);
         self.step(state, &lifecycle::Event::Disabled);
@@ -168,7 +156,7 @@ impl Link {
     /// Removes a connection that can no longer be used.
     pub(super) fn drop_connection(&self, state: &mut State, number: u64) {
         let Some(connection) = state.connection.take_if(|connection| connection.number == number) else { return };
-        state.probe = None;
+        state.tasks.probe = None;
         match connection.session.close_reason() {
             Some(why) => {
                 self.log_problem(state.machine.restarts == 0, "connection lost", &why);
@@ -176,16 +164,16 @@ impl Link {
                 state.last_failure = Some(Unavailable::Failed(why));
             }
             // It is open but unusable for new calls; running calls may still get their results.
-            None => self.opener.context.close_after_use(connection.session, self.server().timeouts.total),
+            None => self.opener.context.cleanup.close_after_use(connection.session, self.server().timeouts.total),
         }
         self.step(state, &lifecycle::Event::Exited);
     }
 
     fn stop(&self, state: &mut State) {
-        (state.attempt, state.probe) = (None, None);
+        (state.tasks.attempt, state.tasks.probe) = (None, None);
         if let Some(connection) = state.connection.take() {
             let ActiveConnection { session, permit, .. } = connection;
-            self.opener.context.spawn_cleanup(async move {
+            self.opener.context.cleanup.spawn(async move {
                 // A transport has its own limit; if that fails, the permit must not be held for ever.
                 let _ = tokio::time::timeout(ENDING, session.close()).await;
                 drop(permit);
@@ -210,14 +198,14 @@ impl Link {
     pub(super) fn watch_usage(&self) -> OwnedTask {
         let linger = (self.server().lifecycle.idle_timeout / 4).clamp(SHORTEST_LINGER, LINGER);
         let link = self.weak_self.clone();
-        let mut before = self.leases.load(Ordering::Relaxed);
+        let mut before = self.usage.leases();
         OwnedTask::spawn(async move {
             loop {
                 tokio::time::sleep(linger).await;
                 let Some(link) = link.upgrade() else { return };
-                let now = link.leases.load(Ordering::Relaxed);
+                let now = link.usage.leases();
                 let quiet = std::mem::replace(&mut before, now) == now;
-                if quiet && link.users.load(Ordering::SeqCst) == 0 && link.release() {
+                if quiet && link.usage.users() == 0 && link.release() {
                     return;
                 }
             }
@@ -227,19 +215,19 @@ impl Link {
     /// Tells the lifecycle that nobody uses the server; false if a user has just arrived.
     fn release(&self) -> bool {
         let mut state = self.state();
-        self.wanted.store(false, Ordering::SeqCst);
-        if self.users.load(Ordering::SeqCst) > 0 {
-            self.wanted.store(true, Ordering::SeqCst);
+        self.usage.wanted.store(false, Ordering::SeqCst);
+        if self.usage.users() > 0 {
+            self.usage.wanted.store(true, Ordering::SeqCst);
             return false;
         }
         self.step(&mut state, &lifecycle::Event::Released);
         true
     }
 
-    /// Removes a user, and wakes a retired link that waits to close. The janitor tells the lifecycle, because calls
+    /// Removes a user, and wakes a retired link that waits to close. `watch_usage` tells the lifecycle, because calls
     /// often follow each other and each would cost two events.
     pub(super) fn release_user(&self) {
-        self.users.fetch_sub(1, Ordering::SeqCst);
+        self.usage.end_use();
         if self.is_retired() {
             self.changed.send_replace(());
         }
@@ -276,13 +264,13 @@ impl Link {
                 None => Unavailable::Disabled,
             }),
             // The lifecycle keeps trying, because somebody may install the program meanwhile.
-            lifecycle::State::Connecting if state.start_failed && state.lacks_program() => Err(why()),
+            lifecycle::State::Connecting if state.start_failed() && state.lacks_program() => Err(why()),
             lifecycle::State::NeedsAuth => Err(match why() {
                 Unavailable::Failed(failed) => Unavailable::NeedsAuth(failed),
                 other => other,
             }),
             lifecycle::State::Failed => Err(match why() {
-                Unavailable::Failed(failed) if state.was_connected => Unavailable::RestartFailed(failed),
+                Unavailable::Failed(failed) if state.machine.lost => Unavailable::RestartFailed(failed),
                 other => other,
             }),
             _ => Ok(None),
@@ -294,7 +282,7 @@ impl Link {
         let session = self.poll_session()?;
         let state = self.state();
         match (&state.last_failure, session) {
-            (Some(why), None) if state.start_failed => Err(why.clone()),
+            (Some(why), None) if state.start_failed() => Err(why.clone()),
             (_, session) => Ok(session),
         }
     }
@@ -323,7 +311,16 @@ impl Link {
 
 impl State {
     pub(super) fn note_error(&mut self, text: String) {
-        self.last_error = Some(LastError { text, at: SystemTime::now() });
+        self.history.last_error = Some(LastError { text, at: SystemTime::now() });
+    }
+
+    /// Reports whether the last attempt to connect failed, and no new start followed.
+    fn start_failed(&self) -> bool {
+        match self.machine.state {
+            lifecycle::State::Failed => true,
+            lifecycle::State::Connecting => self.machine.restarts > 0,
+            _ => false,
+        }
     }
 
     /// Reports whether the last failure was a missing program.

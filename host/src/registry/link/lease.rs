@@ -85,16 +85,15 @@ impl Link {
     /// Counts a user, and tells the lifecycle about the first.
     fn count_user(&self) -> Result<UseGuard, Unavailable> {
         let link = self.weak_self.upgrade().ok_or(Unavailable::Closed)?;
-        self.users.fetch_add(1, Ordering::SeqCst);
-        self.leases.fetch_add(1, Ordering::Relaxed);
+        self.usage.begin_lease();
         let held = UseGuard(link);
         if self.is_retired() {
             return Err(Unavailable::Closed);
         }
-        if !self.wanted.load(Ordering::SeqCst) {
+        if !self.usage.wanted.load(Ordering::SeqCst) {
             let mut state = self.state();
-            if !self.wanted.swap(true, Ordering::SeqCst) {
-                state.janitor = Some(self.watch_usage());
+            if !self.usage.wanted.swap(true, Ordering::SeqCst) {
+                state.tasks.usage_watch = Some(self.watch_usage());
                 self.step(&mut state, &lifecycle::Event::Wanted);
             }
         }

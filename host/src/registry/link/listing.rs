@@ -1,6 +1,8 @@
 //! The lists of one server: requested once for all waiting callers, and cached.
 
-use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::Semaphore;
 
 use super::super::tools::ToolList;
 use super::{Lease, Link, Unavailable};
@@ -10,17 +12,33 @@ use crate::session::{ListKind, Listing, ServerEvent, Session};
 /// The outcome of a request for the list of tools.
 type ListOutcome = Result<Arc<ToolList>, RequestError>;
 
+/// The last lists of a server.
+pub(super) struct ServerLists {
+    tools: Mutex<Option<Arc<ToolList>>>,
+    /// Allows one request for the tools at a time; waiting callers share its result.
+    pub(super) permit: Arc<Semaphore>,
+    attempts: Mutex<ListAttempts>,
+    /// The other lists, by kind.
+    others: Mutex<OtherListings>,
+}
+
+impl Default for ServerLists {
+    fn default() -> Self {
+        let (tools, attempts, others) = Default::default();
+        ServerLists { tools, permit: Arc::new(Semaphore::new(1)), attempts, others }
+    }
+}
+
 /// The requests for the list of tools so far.
 #[derive(Default)]
-pub(super) struct ListAttempts {
+struct ListAttempts {
     /// How many requests there were.
     count: u64,
     /// The session of the last request, and its outcome.
     last: Option<(Weak<Session>, ListOutcome)>,
 }
 
-/// The last lists of a server, by kind.
-pub(super) type OtherListings = [Option<Arc<Listing>>; 4];
+type OtherListings = [Option<Arc<Listing>>; 4];
 
 impl Link {
     /// Returns a list other than the tools, and requests it if the cached one is out of date.
@@ -38,7 +56,7 @@ impl Link {
     /// Announces a list that callers did not get before.
     pub(crate) fn announce_list(&self, kind: ListKind) {
         match kind {
-            ListKind::Tools => self.opener.context.tools_changed(),
+            ListKind::Tools => self.opener.context.notices.tools_changed(),
             ListKind::Prompts => self.broadcast(ServerEvent::PromptsChanged),
             ListKind::Resources | ListKind::Templates => self.broadcast(ServerEvent::ResourcesChanged),
         }
@@ -53,7 +71,7 @@ impl Link {
     }
 
     fn other_lists(&self) -> MutexGuard<'_, OtherListings> {
-        self.other_lists.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lists.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the tools of the server, and requests them if the cached list is out of date.
@@ -68,9 +86,9 @@ impl Link {
 
     /// Requests the tools over this session, one request at a time.
     async fn list_tools(&self, session: &Arc<Session>) -> Result<Arc<ToolList>, Unavailable> {
-        let before = self.lists().count;
-        let _turn = self.listing.acquire().await.expect("nobody closes the semaphore");
-        if let Some(listed) = self.lists().since(before, session) {
+        let before = self.attempts().count;
+        let _turn = self.lists.permit.acquire().await.expect("nobody closes the semaphore");
+        if let Some(listed) = self.attempts().since(before, session) {
             return listed.map_err(Unavailable::Failed);
         }
         self.note_list(session, session.list(ListKind::Tools).await).map_err(Unavailable::Failed)
@@ -79,7 +97,7 @@ impl Link {
     /// Stores the outcome of a request for the list of tools.
     pub(super) fn note_list(&self, session: &Arc<Session>, listed: Result<Arc<Listing>, RequestError>) -> ListOutcome {
         let listed = listed.map(|listing| self.keep_tools(listing));
-        self.lists().note(session, listed.clone());
+        self.attempts().note(session, listed.clone());
         listed
     }
 
@@ -94,16 +112,16 @@ impl Link {
         *cached = Some(Arc::clone(&tools));
         drop(cached);
         self.opener.context.match_rules(self.id(), &tools);
-        self.opener.context.tools_changed();
+        self.opener.context.notices.tools_changed();
         tools
     }
 
-    fn lists(&self) -> MutexGuard<'_, ListAttempts> {
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    fn attempts(&self) -> MutexGuard<'_, ListAttempts> {
+        self.lists.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn cached(&self) -> MutexGuard<'_, Option<Arc<ToolList>>> {
-        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lists.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

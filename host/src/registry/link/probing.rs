@@ -41,7 +41,7 @@ impl Link {
                 link.finish_probe(number, well);
             }
         };
-        state.probe = Some(OwnedTask::spawn(work.instrument(self.span())));
+        state.tasks.probe = Some(OwnedTask::spawn(work.instrument(self.span())));
     }
 
     fn finish_probe(&self, number: u64, well: Result<(), RequestError>) {
@@ -49,7 +49,7 @@ impl Link {
         if state.connection.as_ref().is_none_or(|connection| connection.number != number) {
             return;
         }
-        state.last_check = Some(SystemTime::now());
+        state.history.last_check = Some(SystemTime::now());
         let event = match well {
             Ok(()) => lifecycle::Event::ProbeOk,
             Err(failed) => {

@@ -1,7 +1,6 @@
 //! Watched resources of one server, across reconnects.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 use tracing::warn;
@@ -39,8 +38,7 @@ impl Link {
     }
 
     fn count_watcher(&self, uri: &str) -> ResourceWatcher {
-        self.users.fetch_add(1, Ordering::SeqCst);
-        self.watchers.fetch_add(1, Ordering::SeqCst);
+        self.usage.begin_watch();
         self.watched().entry(uri.to_owned()).or_default().watchers += 1;
         ResourceWatcher { link: Weak::clone(&self.weak_self), uri: uri.to_owned() }
     }
@@ -122,7 +120,7 @@ impl Drop for ResourceWatcher {
         let told = if last { watched.remove(&self.uri) } else { None };
         drop(watched);
         drop(told);
-        link.watchers.fetch_sub(1, Ordering::SeqCst);
+        link.usage.end_watch();
         link.release_user();
     }
 }
