@@ -38,8 +38,8 @@ impl FinishedCall {
         let CallHistory { call, events, directives, .. } = &self.history;
         let answer = self.answer.as_ref().map_or(0, |answer| answer.json().len());
         let events = events.iter().map(|(_, event)| event_bytes(event)).sum::<usize>();
-        let told = events + directives.iter().map(directive_bytes).sum::<usize>();
-        SMALL + call.arguments.len() + answer + told
+        let bytes = events + directives.iter().map(directive_bytes).sum::<usize>();
+        SMALL + call.arguments.len() + answer + bytes
     }
 }
 

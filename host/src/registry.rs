@@ -195,7 +195,7 @@ impl Registry {
         // Read before the lists, so that a change in between is not missed.
         let seen = self.tools_count();
         let (config, edition, share) = {
-            let book = self.state();
+            let state = self.state();
             let session = view.session.as_deref();
             // Servers that belong to one gate or one session list their tools for it alone.
             let selected = |id: &str| {
@@ -203,8 +203,8 @@ impl Registry {
                 selection.is_none_or(|selection| selection.iter().any(|selected| selected.id == id))
             };
             let used = |link: &&Arc<Link>| link.server().enabled && selected(link.id());
-            let share = book.links.iter().filter(used).all(|link| link.is_shared_for(session));
-            (Arc::clone(&book.config), book.config_version, share)
+            let share = state.links.iter().filter(used).all(|link| link.is_shared_for(session));
+            (Arc::clone(&state.config), state.config_version, share)
         };
         self.backends.open(&self.component, &config, edition, view, share, seen)
     }
@@ -231,15 +231,15 @@ impl Registry {
 
     /// Returns the server with this id if all gates share its connection.
     pub(crate) fn shared_link(&self, id: &str, session: Option<&str>) -> Option<Arc<Link>> {
-        let book = self.state();
-        book.link(id).filter(|link| link.is_shared_for(session)).cloned()
+        let state = self.state();
+        state.link(id).filter(|link| link.is_shared_for(session)).cloned()
     }
 
     /// Returns the server with this id for a gate or a session that has a connection of its own.
     pub(crate) fn scoped_link(&self, id: &str, gate: u64, session: Option<&str>) -> Option<Arc<Link>> {
-        let mut book = self.state();
-        let place = *book.positions.get(id)?;
-        let shared = Arc::clone(&book.links[place]);
+        let mut state = self.state();
+        let place = *state.positions.get(id)?;
+        let shared = Arc::clone(&state.links[place]);
         let session = session.filter(|_| shared.uses_session()).map(str::to_owned);
         let apart = match &session {
             Some(session) if shared.server().lifecycle.shared => LinkScope::Session(session.clone()),
@@ -247,15 +247,15 @@ impl Registry {
         };
         let key = (id.to_owned(), apart);
         // Its last gate may be closing it right now.
-        let known = book.scoped_links.get(&key).and_then(Weak::upgrade).filter(|link| !link.is_closed());
+        let known = state.scoped_links.get(&key).and_then(Weak::upgrade).filter(|link| !link.is_closed());
         if known.is_some() {
             return known;
         }
-        book.scoped_links.retain(|_, link| link.strong_count() > 0);
+        state.scoped_links.retain(|_, link| link.strong_count() > 0);
         let stats = shared.stats().clone();
         let off = shared.is_switched_off();
-        let link = Link::new(Arc::clone(&self.context), Arc::clone(&book.config), place, session, stats).ok()?;
-        book.scoped_links.insert(key, Arc::downgrade(&link));
+        let link = Link::new(Arc::clone(&self.context), Arc::clone(&state.config), place, session, stats).ok()?;
+        state.scoped_links.insert(key, Arc::downgrade(&link));
         // A server that an operator has switched on or off stays so for everyone.
         match off {
             true => link.set_enabled(false),
@@ -332,9 +332,9 @@ impl Registry {
     /// Applies a function to all connections of a server.
     fn for_each_link(&self, id: &str, what: impl Fn(&Link)) -> bool {
         let (shared, apart) = {
-            let book = self.state();
-            let Some(shared) = book.link(id).cloned() else { return false };
-            (shared, book.scoped_links_of(id))
+            let state = self.state();
+            let Some(shared) = state.link(id).cloned() else { return false };
+            (shared, state.scoped_links_of(id))
         };
         what(&shared);
         apart.iter().for_each(|link| what(link));
@@ -389,8 +389,8 @@ impl Registry {
     pub async fn want_logs(&self, who: u64, level: Option<LogLevel>) {
         self.context.notices.want_level(who, level);
         let links: Vec<_> = {
-            let book = self.state();
-            book.links.iter().cloned().chain(book.scoped_links.values().filter_map(Weak::upgrade)).collect()
+            let state = self.state();
+            state.links.iter().cloned().chain(state.scoped_links.values().filter_map(Weak::upgrade)).collect()
         };
         futures_util::future::join_all(links.iter().map(|link| link.send_log_level())).await;
     }
@@ -408,11 +408,11 @@ impl Registry {
     /// Ends every connection in an orderly way, all at the same time.
     pub async fn close(&self) {
         let (links, others) = {
-            let mut book = self.state();
+            let mut state = self.state();
             self.context.cleanup.begin_shutdown();
-            let (apart, retired) = (std::mem::take(&mut book.scoped_links), std::mem::take(&mut book.retired));
+            let (apart, retired) = (std::mem::take(&mut state.scoped_links), std::mem::take(&mut state.retired));
             let others: Vec<_> = apart.into_values().chain(retired).filter_map(|link| link.upgrade()).collect();
-            (Arc::clone(&book.links), others)
+            (Arc::clone(&state.links), others)
         };
         futures_util::future::join_all(links.iter().chain(&others).map(|link| link.close())).await;
         self.context.cleanup.wait_closed().await;

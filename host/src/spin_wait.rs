@@ -121,18 +121,18 @@ impl PeerTiming {
     /// Notes that it is the other side's turn now.
     fn switch_side(&mut self, now: Instant) {
         if self.open == self.wait_at_open {
-            self.is_quick = now - self.since < SOON;
+            self.is_quick = now - self.since < QUICK;
         }
         self.since = now;
     }
 
     fn should_spin(&self, now: Instant) -> bool {
-        self.is_quick && self.one_at_a_time && self.open == self.wait_at_open && now - self.since < SOON
+        self.is_quick && self.one_at_a_time && self.open == self.wait_at_open && now - self.since < QUICK
     }
 }
 
 /// A peer that takes longer is not quick, and spinning stops.
-const SOON: Duration = Duration::from_micros(200);
+const QUICK: Duration = Duration::from_micros(200);
 
 #[cfg(test)]
 mod tests {
@@ -156,7 +156,7 @@ mod tests {
             } else {
                 pace.request_ended(now)
             }
-            assert!(!pace.should_spin(now + SOON), "it falls asleep");
+            assert!(!pace.should_spin(now + QUICK), "it falls asleep");
             pace.should_spin(now)
         };
         steps.iter().map(step).collect()
@@ -214,7 +214,7 @@ mod tests {
         // However long the test takes, the message still counts as expected soon.
         moment(Instant::now() + Duration::from_secs(3600));
         assert!(is_restless() && is_restless(), "it stays awake");
-        moment(Instant::now() - SOON);
+        moment(Instant::now() - QUICK);
         assert!(!is_restless() && !is_restless(), "the moment is over");
     }
 }

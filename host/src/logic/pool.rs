@@ -51,8 +51,8 @@ pub struct CallTicket {
 }
 
 impl CallTicket {
-    fn new(seat: usize, execution: ExecutionId) -> Self {
-        CallTicket { slot: AtomicUsize::new(seat), execution: AtomicU64::new(execution.0) }
+    fn new(slot: usize, execution: ExecutionId) -> Self {
+        CallTicket { slot: AtomicUsize::new(slot), execution: AtomicU64::new(execution.0) }
     }
 
     fn slot(&self) -> usize {
@@ -63,8 +63,8 @@ impl CallTicket {
         ExecutionId(self.execution.load(Ordering::Relaxed))
     }
 
-    fn set(&self, seat: usize, execution: ExecutionId) {
-        self.slot.store(seat, Ordering::Relaxed);
+    fn set(&self, slot: usize, execution: ExecutionId) {
+        self.slot.store(slot, Ordering::Relaxed);
         self.execution.store(execution.0, Ordering::Relaxed);
     }
 }
@@ -104,21 +104,21 @@ impl InstancePool {
         settings: execution::Settings,
     ) -> LogicResult<Result<Arc<Self>, execution::SettingsError>> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let slots = (0..cores.clamp(LEAST_SEATS, MOST_SEATS)).map(|_| Mutex::default()).collect();
+        let slots = (0..cores.clamp(MIN_INSTANCES, MAX_INSTANCES)).map(|_| Mutex::default()).collect();
         let (servers, settings) = (Arc::new(AllowedServers::of(&settings)), Arc::new(settings));
         let part = component.options().limits.memory_bytes.saturating_mul(INSTANCES_OF_ONE);
         let budget = MemoryBudget::new(part, Some(Arc::clone(&pools.budget)));
         let (component, pools, last_used) = (component.clone(), Arc::clone(pools), AtomicU64::new(0));
         let pool = Arc::new(InstancePool { component, settings, servers, slots, pool_set: pools, budget, last_used });
         {
-            let (mut seat, _) = pool.acquire(0)?;
-            match seat.logic().open_gate(&pool.settings)? {
-                Ok(id) => seat.logic().close_gate(id)?,
+            let (mut slot, _) = pool.acquire(0)?;
+            match slot.logic().open_gate(&pool.settings)? {
+                Ok(id) => slot.logic().close_gate(id)?,
                 Err(error) => return Ok(Err(error)),
             }
         }
-        let house = &pool.pool_set;
-        let mut pools = house.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let set = &pool.pool_set;
+        let mut pools = set.pools.lock().unwrap_or_else(PoisonError::into_inner);
         pools.retain(|pool| pool.strong_count() > 0);
         pools.push(Arc::downgrade(&pool));
         drop(pools);
@@ -137,9 +137,9 @@ impl InstancePool {
         bytes: usize,
         question: impl FnOnce(&mut Supervisor, GateId) -> LogicResult<R>,
     ) -> LogicResult<R> {
-        let (mut seat, _) = self.acquire(bytes)?;
-        let id = self.sync_gate(&mut seat, opened)?;
-        question(seat.logic(), id)
+        let (mut slot, _) = self.acquire(bytes)?;
+        let id = self.sync_gate(&mut slot, opened)?;
+        question(slot.logic(), id)
     }
 
     /// Sets the tools that a server offers to a gate.
@@ -162,15 +162,15 @@ impl InstancePool {
         opened: &Arc<GateOffers>,
         change: impl FnOnce(&mut Supervisor, GateId) -> LogicResult<R>,
     ) -> LogicResult<R> {
-        let (mut seat, _) = self.acquire(0)?;
-        let id = self.sync_gate(&mut seat, opened)?;
-        let answer = change(seat.logic(), id)?;
-        let changed = seat.logic().offers(id)?;
+        let (mut slot, _) = self.acquire(0)?;
+        let id = self.sync_gate(&mut slot, opened)?;
+        let answer = change(slot.logic(), id)?;
+        let changed = slot.logic().offers(id)?;
         let mut offers = opened.offers();
         *offers = changed;
         let version = opened.version.fetch_add(1, Ordering::SeqCst) + 1;
         drop(offers);
-        if let Some(known) = seat.instance().gates.iter_mut().find(|known| known.id == id) {
+        if let Some(known) = slot.instance().gates.iter_mut().find(|known| known.id == id) {
             known.version = version;
         }
         Ok(answer)
@@ -183,12 +183,12 @@ impl InstancePool {
         call: execution::ToolCall,
         keep: bool,
     ) -> LogicResult<(CallTicket, execution::Directive)> {
-        let (mut seat, place) = self.acquire(call.arguments.len())?;
-        let id = self.sync_gate(&mut seat, opened)?;
-        let logic = seat.logic();
+        let (mut slot, index) = self.acquire(call.arguments.len())?;
+        let id = self.sync_gate(&mut slot, opened)?;
+        let logic = slot.logic();
         logic.keep_history(keep);
         let (execution, directive) = logic.begin(id, call)?;
-        Ok((CallTicket::new(place, execution), directive))
+        Ok((CallTicket::new(index, execution), directive))
     }
 
     /// Passes an event to a call, and returns the next directive.
@@ -204,21 +204,21 @@ impl InstancePool {
         {
             self.move_call(opened, ticket, json.len())?;
         }
-        let mut seat = self.instance_of(ticket)?;
+        let mut slot = self.instance_of(ticket)?;
         // A call that waited for a server needs its new tools; other calls have decided on the earlier ones.
         if let execution::Event::Connected = event {
-            self.sync_gate(&mut seat, opened)?;
+            self.sync_gate(&mut slot, opened)?;
         }
-        seat.logic().next(ticket.execution(), event)
+        slot.logic().next(ticket.execution(), event)
     }
 
     /// Moves a call to an instance for long inputs; if none is available, the call stays.
     fn move_call(&self, opened: &Arc<GateOffers>, ticket: &CallTicket, bytes: usize) -> LogicResult<()> {
-        let Ok((mut other, place)) = self.acquire(bytes) else { return Ok(()) };
+        let Ok((mut other, index)) = self.acquire(bytes) else { return Ok(()) };
         let Ok(id) = self.sync_gate(&mut other, opened) else { return Ok(()) };
         // No deadlock: whoever holds an instance for short inputs never waits for one for long inputs.
         let call = self.instance_of(ticket)?.logic().take_call(ticket.execution())?;
-        ticket.set(place, other.logic().put_call(call, id));
+        ticket.set(index, other.logic().put_call(call, id));
         Ok(())
     }
 
@@ -234,9 +234,9 @@ impl InstancePool {
     /// Forgets a call, and returns its history if that was kept.
     pub fn end(&self, ticket: &CallTicket) -> (LogicResult<()>, Option<CallHistory>) {
         match self.instance_of(ticket) {
-            Ok(mut seat) => {
-                let ended = seat.logic().end(ticket.execution());
-                (ended, seat.logic().take_history(ticket.execution()))
+            Ok(mut slot) => {
+                let ended = slot.logic().end(ticket.execution());
+                (ended, slot.logic().take_history(ticket.execution()))
             }
             Err(error) => (Err(error), None),
         }
@@ -245,17 +245,17 @@ impl InstancePool {
     /// Returns the linear memory of its instances.
     pub fn memory_bytes(&self) -> usize {
         let memory =
-            |seat: &Mutex<Option<PooledInstance>>| lock(seat).as_ref().map_or(0, |seat| seat.logic.memory_bytes());
+            |slot: &Mutex<Option<PooledInstance>>| lock(slot).as_ref().map_or(0, |slot| slot.logic.memory_bytes());
         self.slots.iter().map(memory).sum()
     }
 
     /// Returns the gate in an instance, after giving it the current offers.
-    fn sync_gate(&self, seat: &mut InstanceGuard<'_>, opened: &Arc<GateOffers>) -> LogicResult<GateId> {
-        let PooledInstance { logic, gates, .. } = seat.instance();
+    fn sync_gate(&self, slot: &mut InstanceGuard<'_>, opened: &Arc<GateOffers>) -> LogicResult<GateId> {
+        let PooledInstance { logic, gates, .. } = slot.instance();
         let version = opened.version.load(Ordering::SeqCst);
         let is_it = |known: &KnownGate| std::ptr::eq(known.opened.as_ptr(), Arc::as_ptr(opened));
-        if let Some(place) = gates.iter().position(is_it) {
-            let known = &mut gates[place];
+        if let Some(index) = gates.iter().position(is_it) {
+            let known = &mut gates[index];
             if known.version != version {
                 let (offers, version) = opened.current_offers();
                 logic.set_offers(known.id, &offers)?;
@@ -263,19 +263,19 @@ impl InstancePool {
             }
             let id = known.id;
             // Most recently used first.
-            gates[..=place].rotate_right(1);
+            gates[..=index].rotate_right(1);
             return Ok(id);
         }
         let (offers, version) = opened.current_offers();
         // Close gates that no longer exist and, beyond a limit, those unused for longest.
-        let most = if logic.base_memory() > MOST_FLOOR { FEW_GATES } else { MOST_GATES };
-        let mut place = 0;
-        while place < gates.len() {
-            let known = &gates[place];
-            let unused = known.opened.strong_count() == 0 || place + 1 >= most;
+        let most = if logic.base_memory() > LARGE_BASE { FEW_GATES } else { MOST_GATES };
+        let mut index = 0;
+        while index < gates.len() {
+            let known = &gates[index];
+            let unused = known.opened.strong_count() == 0 || index + 1 >= most;
             match unused && !logic.has_calls(known.id) {
-                true => drop(logic.close_gate(gates.remove(place).id)),
-                false => place += 1,
+                true => drop(logic.close_gate(gates.remove(index).id)),
+                false => index += 1,
             }
         }
         let id = logic.open_shared(&self.settings, &self.servers, &offers)?;
@@ -292,42 +292,42 @@ impl InstancePool {
     /// busy one.
     fn acquire(&self, bytes: usize) -> LogicResult<(InstanceGuard<'_>, usize)> {
         self.last_used.store(self.pool_set.use_counter.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        let places = if bytes > LONG { self.short_slots()..self.slots.len() } else { 0..self.short_slots() };
+        let range = if bytes > LONG { self.short_slots()..self.slots.len() } else { 0..self.short_slots() };
         let mut empty = None;
-        for place in places.clone() {
-            let seat = &self.slots[place];
-            let seat = match seat.try_lock() {
-                Ok(seat) => seat,
+        for index in range.clone() {
+            let slot = &self.slots[index];
+            let slot = match slot.try_lock() {
+                Ok(slot) => slot,
                 Err(TryLockError::Poisoned(broken)) => broken.into_inner(),
                 Err(TryLockError::WouldBlock) => continue,
             };
-            if seat.is_some() {
-                return Ok((InstanceGuard(seat), place));
+            if slot.is_some() {
+                return Ok((InstanceGuard(slot), index));
             }
-            empty.get_or_insert((seat, place));
+            empty.get_or_insert((slot, index));
         }
-        let (mut seat, place) = empty.unwrap_or_else(|| {
-            let place = places.start + self.last_used.load(Ordering::Relaxed) as usize % places.len();
-            (lock(&self.slots[place]), place)
+        let (mut slot, index) = empty.unwrap_or_else(|| {
+            let index = range.start + self.last_used.load(Ordering::Relaxed) as usize % range.len();
+            (lock(&self.slots[index]), index)
         });
-        if seat.is_none() {
+        if slot.is_none() {
             let budget = Some(Arc::clone(&self.budget));
             let logic =
                 self.pool_set.make_instance(self, || Supervisor::with_budget(self.component.clone(), budget))?;
-            *seat = Some(PooledInstance { logic, gates: Vec::new(), pool_set: Arc::clone(&self.pool_set) });
+            *slot = Some(PooledInstance { logic, gates: Vec::new(), pool_set: Arc::clone(&self.pool_set) });
         }
-        Ok((InstanceGuard(seat), place))
+        Ok((InstanceGuard(slot), index))
     }
 
     fn instance_of(&self, ticket: &CallTicket) -> LogicResult<InstanceGuard<'_>> {
-        let seat = lock(self.slots.get(ticket.slot()).ok_or(LogicError::ForeignHandle)?);
-        if seat.is_none() { Err(LogicError::ForeignHandle) } else { Ok(InstanceGuard(seat)) }
+        let slot = lock(self.slots.get(ticket.slot()).ok_or(LogicError::ForeignHandle)?);
+        if slot.is_none() { Err(LogicError::ForeignHandle) } else { Ok(InstanceGuard(slot)) }
     }
 
     /// Drops an instance without calls; returns whether there was one.
     fn drop_idle(&self) -> bool {
-        let idle = |seat: &&Mutex<Option<PooledInstance>>| match seat.try_lock() {
-            Ok(mut seat) => seat.take_if(|seat| !seat.logic.is_busy()).is_some(),
+        let idle = |slot: &&Mutex<Option<PooledInstance>>| match slot.try_lock() {
+            Ok(mut slot) => slot.take_if(|slot| !slot.logic.is_busy()).is_some(),
             Err(_) => false,
         };
         // From the end, because the first one is used most.
@@ -345,7 +345,7 @@ impl PoolSet {
 
     /// Creates an instance for a pool, after dropping an idle one of another pool if there are too many.
     fn make_instance<R>(&self, asking: &InstancePool, make: impl FnOnce() -> LogicResult<R>) -> LogicResult<R> {
-        if self.instance_count.fetch_add(1, Ordering::SeqCst) >= MOST_TAKEN {
+        if self.instance_count.fetch_add(1, Ordering::SeqCst) >= MAX_ALL_INSTANCES {
             let mut pools: Vec<_> = {
                 let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
                 pools.iter().filter_map(Weak::upgrade).collect()
@@ -394,18 +394,18 @@ impl Drop for InstanceGuard<'_> {
     }
 }
 
-fn lock(seat: &Mutex<Option<PooledInstance>>) -> MutexGuard<'_, Option<PooledInstance>> {
+fn lock(slot: &Mutex<Option<PooledInstance>>) -> MutexGuard<'_, Option<PooledInstance>> {
     // A panic while asking the component leaves the supervisor as usable as a trap does.
-    seat.lock().unwrap_or_else(PoisonError::into_inner)
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Longer inputs take the component a millisecond or more.
 pub const LONG: usize = 64 << 10;
 /// The minimum and maximum number of instances of a pool; in between, one per core.
-const LEAST_SEATS: usize = 4;
-const MOST_SEATS: usize = 8;
+const MIN_INSTANCES: usize = 4;
+const MAX_INSTANCES: usize = 8;
 /// How many instances all pools of a registry have before a new one replaces an idle one.
-const MOST_TAKEN: usize = 32;
+const MAX_ALL_INSTANCES: usize = 32;
 /// The memory of one pool and of all pools, as multiples of an instance's limit.
 const INSTANCES_OF_ONE: usize = 2;
 const INSTANCES_OF_ALL: usize = 4;
@@ -414,7 +414,7 @@ const INSTANCES_OF_ALL: usize = 4;
 const MOST_GATES: usize = 64;
 const FEW_GATES: usize = 8;
 /// How much memory the gates of an instance may use before only a few are kept.
-const MOST_FLOOR: usize = 64 << 20;
+const LARGE_BASE: usize = 64 << 20;
 
 #[cfg(test)]
 mod tests;

@@ -163,7 +163,7 @@ impl Supervisor {
         let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
         let fault = LogicError::Contract { what: "the call does not end, though its time is over".to_owned() };
         let result = call.ended_result(&fault);
-        if let Some(last) = call.directives.as_mut().and_then(|said| said.last_mut()) {
+        if let Some(last) = call.directives.as_mut().and_then(|kept| kept.last_mut()) {
             *last = execution::Directive::Done(result.clone());
         }
         self.fault = Some(fault);
@@ -304,8 +304,8 @@ impl Supervisor {
             directive = execution::Directive::Done(call.ended_result(&fault));
             self.fault = Some(fault);
         }
-        if let Some(said) = &mut call.directives {
-            said.push(directive.clone());
+        if let Some(kept) = &mut call.directives {
+            kept.push(directive.clone());
         }
         match &directive {
             execution::Directive::Request(request) => {

@@ -40,11 +40,11 @@ impl Registry {
         find_problems(&mut *self.context.logic(), &mut config)?;
         let config = Arc::new(config);
         let mut changes = ConfigChanges::default();
-        let mut book = self.state();
-        changes.settings = book.config.settings.without_positions() != config.settings.without_positions();
+        let mut state = self.state();
+        changes.settings = state.config.settings.without_positions() != config.settings.without_positions();
         // The new servers look up their queues when they are built.
         self.context.apply_config(&config);
-        let before = Arc::clone(&book.links);
+        let before = Arc::clone(&state.links);
         let mut links = Vec::with_capacity(config.servers.len());
         for (place, server) in config.servers.iter().enumerate() {
             if let Some(problem) = &server.problem {
@@ -52,11 +52,11 @@ impl Registry {
             }
             let old = before.iter().find(|link| link.id() == server.id);
             let same =
-                old.filter(|old| !anew.contains(old.id()) && same((&book.config, old.server()), (&config, server)));
+                old.filter(|old| !anew.contains(old.id()) && same((&state.config, old.server()), (&config, server)));
             if let Some(link) = same {
                 changes.unchanged.push(server.id.clone());
                 link.retry_if_failed();
-                book.scoped_links_of(&server.id).iter().for_each(|link| link.retry_if_failed());
+                state.scoped_links_of(&server.id).iter().for_each(|link| link.retry_if_failed());
                 links.push(Arc::clone(link));
                 continue;
             }
@@ -75,31 +75,31 @@ impl Registry {
         }
         let kept = |link: &Arc<Link>| links.iter().any(|kept| Arc::ptr_eq(kept, link));
         let mut retired: Vec<_> = before.iter().filter(|link| !kept(link)).cloned().collect();
-        book.scoped_links.retain(|(id, _), link| {
+        state.scoped_links.retain(|(id, _), link| {
             let keep = changes.unchanged.contains(id);
             if !keep {
                 retired.extend(link.upgrade());
             }
             keep
         });
-        book.retired.retain(|link| link.strong_count() > 0);
-        book.retired.extend(retired.iter().map(Arc::downgrade));
+        state.retired.retain(|link| link.strong_count() > 0);
+        state.retired.extend(retired.iter().map(Arc::downgrade));
         retired.into_iter().for_each(|link| self.context.cleanup.spawn(link.retire()));
-        book.condenser = self.context.condenser(&config);
-        book.recorder = self.context.recorder(&self.component, &config, book.recorder.as_ref());
-        book.positions = positions_by_id(&links);
-        book.links = links.into();
-        book.config = config;
-        book.config_version += 1;
+        state.condenser = self.context.condenser(&config);
+        state.recorder = self.context.recorder(&self.component, &config, state.recorder.as_ref());
+        state.positions = positions_by_id(&links);
+        state.links = links.into();
+        state.config = config;
+        state.config_version += 1;
         let others = changes.servers_changed();
         if others {
-            book.servers_version = book.config_version;
+            state.servers_version = state.config_version;
         }
         // The rules of the other servers are matched when those list their tools.
         self.context.unmatched.retain(|server| changes.unchanged.iter().any(|known| known == server));
-        let known = book.links.iter().filter_map(|link| Some((link.id().to_owned(), link.known_tools()?)));
+        let known = state.links.iter().filter_map(|link| Some((link.id().to_owned(), link.known_tools()?)));
         let known: Vec<_> = known.collect();
-        drop(book);
+        drop(state);
         known.iter().for_each(|(server, tools)| self.context.match_rules(server, tools));
         self.context.notices.tools_changed();
         if others {

@@ -23,7 +23,7 @@ impl Cleanup {
         self.spawn(async move {
             let used = async {
                 while Arc::strong_count(&session) > 1 && session.close_reason().is_none() {
-                    tokio::time::sleep(LOOK).await;
+                    tokio::time::sleep(CHECK_INTERVAL).await;
                 }
             };
             tokio::select! {
@@ -64,4 +64,4 @@ impl Cleanup {
 }
 
 /// How often to check whether a session is still in use.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);

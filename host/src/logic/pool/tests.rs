@@ -101,7 +101,7 @@ fn who_finds_an_instance_busy_takes_another_that_knows_all_offers() {
     assert!(matches!(directive, Directive::Connect(_)), "{directive:?}");
     drop(busy);
     pool.offer(&opened, "late", &tools(&["y"])).unwrap();
-    assert_eq!((waiting.slot(), lock(&pool.slots[0]).as_ref().map(|seat| seat.gates.len())), (1, Some(1)));
+    assert_eq!((waiting.slot(), lock(&pool.slots[0]).as_ref().map(|slot| slot.gates.len())), (1, Some(1)));
     let directive = pool.next(&opened, &waiting, Event::Connected).unwrap();
     assert!(matches!(directive, Directive::Request(_)), "{directive:?}");
     let forwarded = Event::Forwarded(Summary { is_error: false });
@@ -124,7 +124,7 @@ fn gates_of_equal_settings_keep_their_offers_apart() {
 #[test]
 fn gates_that_are_gone_or_too_many_are_forgotten() {
     let (pool, opened) = gate();
-    let known = || lock(&pool.slots[0]).as_ref().map(|seat| seat.gates.len()).unwrap();
+    let known = || lock(&pool.slots[0]).as_ref().map(|slot| slot.gates.len()).unwrap();
     for _ in 0..3 {
         let gone: Arc<GateOffers> = Arc::default();
         pool.offer(&gone, "a", &tools(&["x"])).unwrap();
@@ -140,16 +140,16 @@ fn gates_that_are_gone_or_too_many_are_forgotten() {
 
 #[test]
 fn the_instances_of_all_pools_are_bounded() {
-    let house = PoolSet::new(&COMPONENT);
-    let pools: Vec<_> = (0..MOST_TAKEN + 5).map(|_| pool(&house)).collect();
-    assert_eq!(house.instance_count.load(Ordering::SeqCst), MOST_TAKEN);
+    let set = PoolSet::new(&COMPONENT);
+    let pools: Vec<_> = (0..MAX_ALL_INSTANCES + 5).map(|_| pool(&set)).collect();
+    assert_eq!(set.instance_count.load(Ordering::SeqCst), MAX_ALL_INSTANCES);
     // The pool that was unused for longest has lost its instances, and gets new ones when it is used.
-    assert!(pools[0].slots.iter().all(|seat| lock(seat).is_none()));
+    assert!(pools[0].slots.iter().all(|slot| lock(slot).is_none()));
     let opened = Arc::default();
     pools[0].offer(&opened, "a", &tools(&["x"])).unwrap();
     assert!(matches!(begin(&pools[0], &opened, "a.x").1, Directive::Request(_)));
     drop(pools);
-    assert_eq!(house.instance_count.load(Ordering::SeqCst), 0);
+    assert_eq!(set.instance_count.load(Ordering::SeqCst), 0);
 }
 
 #[test]

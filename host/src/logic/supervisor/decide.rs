@@ -202,8 +202,8 @@ impl Decide for Supervisor {
         let offers = gate.map_or_else(OfferedTools::default, |gate| Arc::clone(&gate.offers));
         if let Some(result) = forwarded {
             let directive = execution::Directive::Done(result);
-            if let Some(said) = &mut call.directives {
-                said.push(directive.clone());
+            if let Some(kept) = &mut call.directives {
+                kept.push(directive.clone());
                 call.events.push((offers, event));
             }
             // The result counts, even if cleaning up crashes the component.
@@ -213,14 +213,14 @@ impl Decide for Supervisor {
         call.usage.bytes += event_bytes(&event);
         let (offers, event) = call.events.push_mut((offers, event));
         let instance = self.instance.as_mut().ok_or(LogicError::Dead)?;
-        let told = match &mut call.state {
+        let stepped = match &mut call.state {
             CallState::Loaded(running) => running.next(instance, offers, event),
             CallState::Unloaded => {
                 call.replay(instance, gate).map(|running| call.state = CallState::Loaded(Box::new(running)))
             }
             CallState::Broken(_) => Ok(()),
         };
-        if let Err(error) = told {
+        if let Err(error) = stepped {
             self.fault = Some(error);
             self.replace()?;
         }

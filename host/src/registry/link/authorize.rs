@@ -55,7 +55,7 @@ impl Link {
         let link = self.weak_self.clone();
         state.tasks.auth_watch = Some(OwnedTask::spawn(async move {
             loop {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(CHECK_INTERVAL).await;
                 let Some(link) = link.upgrade() else { return };
                 let mut state = link.state();
                 if link.restart_if_authorized(&mut state) {
@@ -79,4 +79,4 @@ impl Link {
 }
 
 /// How often to check for an authorization that another process may have obtained.
-const LOOK: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);

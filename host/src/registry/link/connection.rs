@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn many_changes_of_the_tools_are_one() {
         let (sender, mut event) = broadcast::channel(4);
-        let mut told = |all: &[ServerEvent]| {
+        let mut effect = |all: &[ServerEvent]| {
             all.iter().for_each(|event| drop(sender.send(event.clone())));
             let first = event.try_recv().map_err(|_| RecvError::Lagged(1));
             let heard = handle_events(first, &mut event, &Weak::new());
@@ -161,13 +161,13 @@ mod tests {
             heard
         };
         assert!(matches!(
-            told(&[ServerEvent::ToolsChanged, ServerEvent::PromptsChanged, ServerEvent::ToolsChanged]),
+            effect(&[ServerEvent::ToolsChanged, ServerEvent::PromptsChanged, ServerEvent::ToolsChanged]),
             EventEffect::ToolsChanged
         ));
-        assert!(matches!(told(&[ServerEvent::PromptsChanged, ServerEvent::ToolsChanged]), EventEffect::ToolsChanged));
-        assert!(matches!(told(&[ServerEvent::PromptsChanged]), EventEffect::Nothing));
+        assert!(matches!(effect(&[ServerEvent::PromptsChanged, ServerEvent::ToolsChanged]), EventEffect::ToolsChanged));
+        assert!(matches!(effect(&[ServerEvent::PromptsChanged]), EventEffect::Nothing));
         // More events than the channel keeps: a missed one may have been about the tools.
-        assert!(matches!(told(&vec![ServerEvent::PromptsChanged; 9]), EventEffect::ToolsChanged));
-        assert!(matches!(told(&[ServerEvent::ToolsChanged, ServerEvent::Closed]), EventEffect::Closed));
+        assert!(matches!(effect(&vec![ServerEvent::PromptsChanged; 9]), EventEffect::ToolsChanged));
+        assert!(matches!(effect(&[ServerEvent::ToolsChanged, ServerEvent::Closed]), EventEffect::Closed));
     }
 }

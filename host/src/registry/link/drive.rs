@@ -175,7 +175,7 @@ impl Link {
             let ActiveConnection { session, permit, .. } = connection;
             self.opener.context.cleanup.spawn(async move {
                 // A transport has its own limit; if that fails, the permit must not be held for ever.
-                let _ = tokio::time::timeout(ENDING, session.close()).await;
+                let _ = tokio::time::timeout(CLOSE_LIMIT, session.close()).await;
                 drop(permit);
             });
         }
@@ -289,7 +289,7 @@ impl Link {
 
     /// Enables the server again some time after a configuration problem, because a missing file may exist by now.
     fn retry_config_problem(&self, state: &mut State) -> bool {
-        let due = state.config_problem.as_ref().is_some_and(|(_, seen)| seen.elapsed() >= MENDED);
+        let due = state.config_problem.as_ref().is_some_and(|(_, seen)| seen.elapsed() >= RETRY_PROBLEM);
         if due {
             self.step(state, &lifecycle::Event::Enabled);
         }
@@ -330,9 +330,9 @@ impl State {
 }
 
 /// How long an old connection may take to end before the next one is opened.
-const ENDING: Duration = Duration::from_secs(30);
+const CLOSE_LIMIT: Duration = Duration::from_secs(30);
 /// How long to wait before trying again after a configuration problem.
-const MENDED: Duration = Duration::from_secs(5);
+const RETRY_PROBLEM: Duration = Duration::from_secs(5);
 /// How long after its last use a server counts as used, because calls often follow each other.
 const LINGER: Duration = Duration::from_secs(1);
 /// The lower bound of that time, if servers are not kept at all; it avoids a busy loop.

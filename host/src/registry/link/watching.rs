@@ -32,8 +32,8 @@ impl Link {
     pub async fn watch(&self, lease: &Lease, uri: &str) -> Result<ResourceWatcher, RequestError> {
         // The watcher counts from here on, and stops counting when it is dropped.
         let watcher = self.count_watcher(uri);
-        let told = lease.session().watch(uri).await?;
-        self.set_subscription(uri, told);
+        let subscription = lease.session().watch(uri).await?;
+        self.set_subscription(uri, subscription);
         Ok(watcher)
     }
 
@@ -44,11 +44,11 @@ impl Link {
     }
 
     /// Stores the subscription of a watched resource; returns whether there was one before, on any connection.
-    fn set_subscription(&self, uri: &str, told: ResourceSubscription) -> bool {
+    fn set_subscription(&self, uri: &str, subscription: ResourceSubscription) -> bool {
         let mut watched = self.watched();
         // If nobody watches the resource any more, dropping the subscription cancels it.
         let Some(watch) = watched.get_mut(uri) else { return false };
-        let before = watch.subscription.replace(told);
+        let before = watch.subscription.replace(subscription);
         drop(watched);
         before.is_some()
     }
@@ -79,11 +79,11 @@ pub(super) async fn resubscribe(session: &Arc<Session>, link: &Weak<Link>) {
     let uris = link.upgrade().map(|link| link.watched_uris()).unwrap_or_default();
     for uri in uris {
         // The link owns this task, so the task must not keep the link: the answer may never come.
-        let told = session.watch(&uri).await;
+        let subscription = session.watch(&uri).await;
         let Some(link) = link.upgrade() else { return };
-        match told {
-            Ok(told) => {
-                if link.set_subscription(&uri, told) {
+        match subscription {
+            Ok(subscription) => {
+                if link.set_subscription(&uri, subscription) {
                     link.announce_missed_update(&uri);
                 }
             }
@@ -117,9 +117,9 @@ impl Drop for ResourceWatcher {
             watch.watchers -= 1;
             watch.watchers == 0
         });
-        let told = if last { watched.remove(&self.uri) } else { None };
+        let subscription = if last { watched.remove(&self.uri) } else { None };
         drop(watched);
-        drop(told);
+        drop(subscription);
         link.usage.end_watch();
         link.release_user();
     }
