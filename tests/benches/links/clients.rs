@@ -2,14 +2,16 @@
 
 use std::hint::black_box;
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{CallToolRequestParams, ProtocolVersion};
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RunningService};
-use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
+use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::{RoleClient, ServiceExt};
 use serde_json::Value;
+use tokio::process::{Child, Command};
 use toolgate::config;
 use toolgate::gate::{CallOptions, Gate, GateView};
 use toolgate::logic::types::execution::{Code, ToolCall};
@@ -22,14 +24,20 @@ pub struct Clients {
     bare: Gate,
     session: Arc<Session>,
     rmcp: RunningService<RoleClient, ()>,
+    /// The process of the SDK's client, which ends with it.
+    _child: Option<Child>,
 }
 
 impl Clients {
     /// Clients of a program, in the way of the initialize era.
     pub async fn of_program(program: &str) -> Self {
-        let transport = TokioChildProcess::new(tokio::process::Command::new(program)).expect("the server starts");
+        let mut command = Command::new(program);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().expect("the server starts");
+        let transport = child.stdout.take().zip(child.stdin.take()).expect("both are pipes");
         let rmcp = async { ().serve(transport).await.expect("the server shakes hands") };
-        Self::of(&format!("{{command: {program}, protocol: legacy}}"), rmcp).await
+        let clients = Self::of(&format!("{{command: {program}, protocol: legacy}}"), rmcp).await;
+        Clients { _child: Some(child), ..clients }
     }
 
     /// Clients of an address.
@@ -50,7 +58,7 @@ impl Clients {
         let (gate, bare) = (gate(&yaml), gate(&yaml));
         let session = bare.registry().links()[0].session().await.expect("the server shakes hands");
         // After ours, which chooses the cryptography for all of the process.
-        Clients { gate, bare, session, rmcp: rmcp.await }
+        Clients { gate, bare, session, rmcp: rmcp.await, _child: None }
     }
 
     /// Calls a tool so many times, as an agent's program would.
