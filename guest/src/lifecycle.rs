@@ -110,6 +110,8 @@ pub struct Policy {
     pub idle_timeout_ms: u64,
     /// Whether a failed attempt is the last one, because the only caller gets the error.
     pub one_shot: bool,
+    /// Whether to start without a caller until a start succeeds, so that the server can count as ready.
+    pub prove: bool,
 }
 
 impl Default for Policy {
@@ -121,6 +123,7 @@ impl Default for Policy {
             health_interval_ms: 15_000,
             idle_timeout_ms: 300_000,
             one_shot: false,
+            prove: false,
         }
     }
 }
@@ -343,7 +346,7 @@ impl Step<'_> {
     }
 
     fn is_wanted(&self) -> bool {
-        self.server.users > 0 || self.policy.eager
+        self.server.users > 0 || self.policy.eager || self.policy.prove && !self.server.proven
     }
 
     fn acquire_end(&self) -> u64 {

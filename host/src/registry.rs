@@ -36,7 +36,6 @@ use crate::config::variables::Variables;
 use crate::decide::LogicResult;
 use crate::finished_call::Observe;
 use crate::gate_settings::{GateView, find_problems};
-use crate::logic::types::lifecycle::State;
 use crate::logic::{Component, Supervisor};
 #[cfg(feature = "oauth")]
 use crate::oauth::{Browse, TokenStore};
@@ -345,12 +344,20 @@ impl Registry {
     /// Reports whether the registry is ready by the configured rule, and what does not work.
     pub fn readiness(&self) -> ReadinessReport {
         let statuses = self.statuses();
-        let counted = |status: &&ServerStatus| status.state != State::Disabled || status.problem.is_some();
-        let ready = match self.config().settings.readiness {
-            model::ReadinessRule::All => statuses.iter().filter(counted).all(|status| status.ready),
-            model::ReadinessRule::Any => true,
+        let waits_for: Vec<_> = match self.config().settings.readiness {
+            model::ReadinessRule::All => statuses.iter().filter_map(ServerStatus::wait_reason).collect(),
+            model::ReadinessRule::Any => Vec::new(),
         };
-        ReadinessReport { ready, warnings: statuses.iter().filter_map(ServerStatus::warning).collect() }
+        let warnings = statuses.iter().filter_map(ServerStatus::warning).collect();
+        ReadinessReport { ready: waits_for.is_empty(), waits_for, warnings }
+    }
+
+    /// Starts each server once, if the configuration waits for all of them: otherwise servers that nobody has called
+    /// would keep the registry from becoming ready.
+    pub fn become_ready(&self) {
+        if self.context.prove_servers() {
+            self.links().iter().for_each(|link| link.check_start());
+        }
     }
 
     /// Returns the rules that match no tool, for all servers whose tools are known.

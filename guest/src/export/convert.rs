@@ -106,7 +106,7 @@ records! {
     lifecycle::Server {
         state, users, restarts, attempting, since_ms, retry_at_ms, probe_at_ms, idle_at_ms, proven, lost
     }
-    lifecycle::Policy { eager, acquire_limit_ms, restart_delays_ms, health_interval_ms, idle_timeout_ms, one_shot }
+    lifecycle::Policy { eager, acquire_limit_ms, restart_delays_ms, health_interval_ms, idle_timeout_ms, one_shot, prove }
     lifecycle::Transition { server, commands }
     masking::CustomMask { pattern, replacement }
     masking::Masks { groups, patterns, custom }

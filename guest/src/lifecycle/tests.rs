@@ -337,6 +337,24 @@ fn in_one_shot_mode_a_failed_attempt_is_the_last_but_a_lost_server_is_restarted(
 }
 
 #[test]
+fn a_server_that_must_prove_itself_starts_alone_until_it_succeeds_and_then_rests() {
+    let policy = Policy { prove: true, idle_timeout_ms: 2_000, ..Policy::default() };
+    let proven = play(
+        &policy,
+        &[
+            (0, Enabled, State::Connecting, "connect"),
+            (50, refused(), State::Connecting, "connect, wait 60000"),
+            (60_000, refused(), State::Failed, "wait 61000-61200"),
+            (61_000, Tick, State::Failed, "connect"),
+            (61_100, Connected, State::Ready, "wait 63100"),
+            (63_100, Tick, State::Dormant, "stop"),
+            (70_000, Tick, State::Dormant, ""),
+        ],
+    );
+    assert!(counts_as_ready(&proven));
+}
+
+#[test]
 fn a_server_is_lost_from_its_end_until_it_is_up_again_or_not_needed() {
     let up = [(0, Wanted, State::Connecting, "connect"), (50, Connected, State::Ready, "wait 15050")];
     let lost = [(60, Exited, State::Restarting, "connect"), (70, refused(), State::Failed, "wait 1070-1270")];

@@ -349,6 +349,7 @@ fn lifecycle(logic: &mut impl Decide, op: LifecycleOp) -> OpResult {
         health_interval_ms: given.health_interval_ms.unwrap_or(default.health_interval_ms),
         idle_timeout_ms: given.idle_timeout_ms.unwrap_or(default.idle_timeout_ms),
         one_shot: default.one_shot,
+        prove: default.prove,
     };
     let mut server = logic.initial(given.enabled.unwrap_or(true)).map_err(logic_error_text)?;
     let mut steps = Vec::new();

@@ -56,6 +56,7 @@ impl Registry {
             if let Some(link) = same {
                 changes.unchanged.push(server.id.clone());
                 link.retry_if_failed();
+                link.check_start();
                 state.scoped_links_of(&server.id).iter().for_each(|link| link.retry_if_failed());
                 links.push(Arc::clone(link));
                 continue;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use super::tools::ToolList;
 use super::unmatched::UnmatchedRules;
 use super::{RegistryLifetime, RegistryOptions};
 use crate::condense::Condenser;
-use crate::config::model::{Config, QueueRules, RecordRules, ServerConfig};
+use crate::config::model::{Config, QueueRules, ReadinessRule, RecordRules, ServerConfig};
 #[cfg(feature = "oauth")]
 use crate::config::resolve::ResolvedOAuth;
 use crate::config::resolve::{known_secrets, resolve_record_dir};
@@ -51,6 +52,8 @@ pub(super) struct RegistryContext {
     pub(super) lifetime: RegistryLifetime,
     /// The folder for recorded calls; overrides the configuration.
     record: Option<PathBuf>,
+    /// Whether each server must start once, because somebody waits until all are ready.
+    prove: AtomicBool,
     /// The zero point of the lifecycle clock.
     origin: Instant,
     pub(super) queues: Queues,
@@ -80,6 +83,7 @@ impl RegistryContext {
             logic: Mutex::new(logic),
             lifetime,
             record,
+            prove: AtomicBool::new(false),
             origin: Instant::now(),
             queues: Queues::new(QueueDefaults::default(), config.settings.queues.iter().map(limits)),
             cleanup: Cleanup::default(),
@@ -158,6 +162,7 @@ impl RegistryContext {
             health_interval_ms: millis(rules.health_interval),
             idle_timeout_ms: millis(rules.idle_timeout),
             one_shot: self.lifetime == RegistryLifetime::OneShot,
+            prove: false,
         };
         match self.lifetime {
             RegistryLifetime::LongRunning => policy,
@@ -216,7 +221,15 @@ impl RegistryContext {
         policy: &lifecycle::Policy,
     ) -> LogicResult<lifecycle::Transition> {
         let now = millis(self.origin.elapsed());
-        self.logic().step(server, event, policy, now)
+        let prove = self.prove.load(Ordering::Relaxed) && self.config().settings.readiness == ReadinessRule::All;
+        let policy = lifecycle::Policy { prove, ..policy.clone() };
+        self.logic().step(server, event, &policy, now)
+    }
+
+    /// From now on, starts each server until a start succeeds, if the configuration waits for all servers; false if that
+    /// is no news.
+    pub(super) fn prove_servers(&self) -> bool {
+        !self.prove.swap(true, Ordering::Relaxed)
     }
 
     /// Reports whether a server counts as ready; false if the component fails.

@@ -272,6 +272,7 @@ impl Link {
                 let fault = state.config_problem.as_ref().map(|(problem, _)| problem);
                 self.server().problem.as_ref().or(fault).map(ToString::to_string)
             },
+            starts_per_session: self.uses_session && self.opener.session().is_none(),
             queues: self.queues.iter().map(|(_, queue)| queue.stats()).collect(),
         }
     }
@@ -314,16 +315,21 @@ impl Link {
         }
     }
 
-    /// Starts the server if it is eager, and reports problems of its configuration.
+    /// Starts the server if it is to run without a caller, and reports problems of its configuration.
     pub(super) fn start_if_eager(&self) {
         if !self.server().enabled || self.server().problem.is_some() {
             return;
         }
         if let Some(problem) = self.opener.problem() {
             self.report_config_problem(&mut self.state(), problem);
-        } else if self.policy.eager {
-            self.handle_event(&lifecycle::Event::Enabled);
+        } else {
+            self.check_start();
         }
+    }
+
+    /// Lets the lifecycle start the server if it is to run without a caller.
+    pub(super) fn check_start(&self) {
+        self.handle_event(&lifecycle::Event::Tick);
     }
 
     /// Ends the connection in an orderly way, and for good.

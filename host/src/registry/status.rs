@@ -47,6 +47,8 @@ pub struct ServerStatus {
     pub pid: Option<u32>,
     /// The problem of its configuration.
     pub problem: Option<String>,
+    /// Whether it runs only for sessions, because its configuration needs the id of one.
+    pub starts_per_session: bool,
     /// The queues that its calls pass.
     pub queues: Vec<QueueStats>,
 }
@@ -76,6 +78,8 @@ pub struct Warning {
 pub struct ReadinessReport {
     /// Whether the registry is ready by the configured rule.
     pub ready: bool,
+    /// The servers that it waits for, each with the reason.
+    pub waits_for: Vec<Warning>,
     /// All warnings, whether they affect readiness or not.
     pub warnings: Vec<Warning>,
 }
@@ -103,6 +107,7 @@ impl ServerStatus {
             (None, State::Restarting) => format!("it is being restarted{}", last()),
             (None, State::Degraded) => format!("it is slow to answer{}", last()),
             (None, State::NeedsAuth) => format!("it needs authorization{}", last()),
+            (None, State::Connecting) if self.start_failed() => format!("it does not start{}", last()),
             (None, State::Disabled | State::Dormant | State::Connecting | State::Ready) => {
                 match self.cut_lists.as_slice() {
                     [] => return None,
@@ -111,6 +116,27 @@ impl ServerStatus {
             }
         };
         Some(Warning { server: self.server.clone(), text, since: self.since })
+    }
+}
+
+impl ServerStatus {
+    /// Says why the server does not count as ready; `None` if it does, or if nobody waits for it.
+    pub(super) fn wait_reason(&self) -> Option<Warning> {
+        let is_off = self.state == State::Disabled && self.problem.is_none();
+        if self.ready || is_off || self.starts_per_session {
+            return None;
+        }
+        let text = match self.state {
+            State::Dormant => "it has not been started yet".to_owned(),
+            State::Connecting if !self.start_failed() => "it is starting".to_owned(),
+            _ => return self.warning(),
+        };
+        Some(Warning { server: self.server.clone(), text, since: self.since })
+    }
+
+    /// Reports whether an attempt has failed since the server began to start.
+    fn start_failed(&self) -> bool {
+        self.last_error.as_ref().is_some_and(|error| error.at >= self.since)
     }
 }
 

@@ -52,6 +52,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
             health_interval_ms,
             idle_timeout_ms,
             one_shot: false,
+            prove: false,
         },
     )
 }

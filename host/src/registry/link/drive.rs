@@ -12,7 +12,7 @@ use super::super::owned_task::OwnedTask;
 use super::super::status::LastError;
 use super::connection::{ActiveConnection, ConnectionPermit};
 use super::{Link, State, Unavailable};
-use crate::config::model::Problem;
+use crate::config::model::{Problem, TransportKind};
 use crate::failure::{Failure, RequestError};
 use crate::logic::types::{WaitRange, lifecycle};
 use crate::session::{ListKind, Session};
@@ -73,8 +73,9 @@ impl Link {
         state.attempts += 1;
         let number = state.attempts;
         let timeouts = &self.server().timeouts;
-        let limit = match state.machine.state {
-            lifecycle::State::Connecting => timeouts.initialize,
+        // A new process takes as long to start as the first one did.
+        let limit = match (state.machine.state, self.server().kind) {
+            (lifecycle::State::Connecting, _) | (_, TransportKind::Stdio) => timeouts.initialize,
             _ => timeouts.reinitialize,
         };
         let (opener, place, link) =
