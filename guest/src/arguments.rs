@@ -4,6 +4,7 @@ mod draft;
 mod fence;
 mod pairs;
 mod repair;
+mod settle;
 mod yaml;
 
 use crate::json::{self, MAX_DEPTH, MAX_VALUES, Object, Value};
@@ -121,7 +122,7 @@ pub fn parse(text: &str, schema: Option<&Document<'_>>) -> Result<Parsed, Refusa
         return Err(Refusal::TooLarge(MAX_TEXT as u64));
     }
     let text = text.trim().trim_start_matches('\u{feff}').trim();
-    let mut notes = Notes::default();
+    let mut notes = Vec::new();
     let (stage, members) = match json_value(text)? {
         Some(Value::Object(members)) => (Stage::Json, members),
         other => {
@@ -133,8 +134,10 @@ pub fn parse(text: &str, schema: Option<&Document<'_>>) -> Result<Parsed, Refusa
     if let Some(schema) = schema.filter(|schema| !schema.is_satisfied_by(&arguments)) {
         let schema = schema.root();
         let source = if matches!(stage, Stage::Yaml | Stage::KeyValue) { Source::Text } else { Source::Json };
-        notes.coercions.extend(schema::coerce(&mut arguments, schema, source));
-        notes.problems = schema::check(&arguments, schema);
+        let coercions = schema::coerce(&mut arguments, schema, source);
+        notes.extend(coercions.into_iter().map(|text| Note::new(NoteKind::Coercion, text)));
+        let problems = schema::check(&arguments, schema);
+        notes.extend(problems.into_iter().map(|text| Note::new(NoteKind::Problem, text)));
     }
     // `input` adds a level and opened strings add values, so check the limits again: the server must be able to read
     // this.
@@ -147,25 +150,12 @@ pub fn parse(text: &str, schema: Option<&Document<'_>>) -> Result<Parsed, Refusa
     }
     let mut json = String::with_capacity(text.len());
     arguments.write(&mut json);
-    Ok(Parsed { arguments: json, stage, notes: notes.in_order() })
+    Ok(Parsed { arguments: json, stage, notes })
 }
 
-#[derive(Default)]
-struct Notes {
-    repairs: Vec<String>,
-    coercions: Vec<String>,
-    problems: Vec<String>,
-}
-
-impl Notes {
-    fn in_order(self) -> Vec<Note> {
-        let mut notes = Vec::new();
-        for (kind, texts) in
-            [(NoteKind::Repair, self.repairs), (NoteKind::Coercion, self.coercions), (NoteKind::Problem, self.problems)]
-        {
-            notes.extend(texts.into_iter().map(|text| Note { kind, text }));
-        }
-        notes
+impl Note {
+    fn new(kind: NoteKind, text: impl Into<String>) -> Self {
+        Note { kind, text: text.into() }
     }
 }
 
@@ -174,7 +164,7 @@ fn read<'a>(
     text: &'a str,
     json: Option<Value<'a>>,
     schema: Option<Schema<'_>>,
-    notes: &mut Notes,
+    notes: &mut Vec<Note>,
 ) -> Result<(Stage, Object<'a>), Refusal> {
     if text.is_empty() {
         return Ok((Stage::Empty, Object::new()));
@@ -200,7 +190,7 @@ fn read<'a>(
     }
     if let Some(pairs) = pairs::read(text, schema)? {
         if pairs.joined {
-            notes.repairs.push(JOINED.into());
+            notes.push(Note::new(NoteKind::Repair, JOINED));
         }
         return Ok((Stage::KeyValue, settled(pairs.members, schema, notes)));
     }
@@ -212,7 +202,7 @@ fn read<'a>(
         && let Some(value) = pairs::sole(text, name)?
     {
         if text.contains([',', '\n']) {
-            notes.repairs.push(JOINED.into());
+            notes.push(Note::new(NoteKind::Repair, JOINED));
         }
         return Ok((Stage::KeyValue, settled(vec![(name.to_owned().into(), value)], schema, notes)));
     }
@@ -248,8 +238,8 @@ enum Unfenced<'a> {
 }
 
 /// Removes the code fence, if there is one, and repairs the JSON, if it is JSON.
-fn repaired<'a>(text: &'a str, schema: Option<Schema<'_>>, notes: &mut Notes) -> Result<Unfenced<'a>, Refusal> {
-    let mut note = |texts: &[&str]| notes.repairs.extend(texts.iter().map(|text| text.to_string()));
+fn repaired<'a>(text: &'a str, schema: Option<Schema<'_>>, notes: &mut Vec<Note>) -> Result<Unfenced<'a>, Refusal> {
+    let mut note = |texts: &[&str]| notes.extend(texts.iter().map(|text| Note::new(NoteKind::Repair, *text)));
     let Some(fenced) = fence::find(text) else {
         return Ok(match repair::read(text)? {
             Some((value, repairs)) => {
@@ -289,7 +279,7 @@ fn is_known(value: &Value<'_>, schema: Option<Schema<'_>>) -> bool {
 }
 
 /// Makes an object of a value: as `input`, or as the one property that the schema has for it.
-fn placed<'a>(value: Value<'a>, schema: Option<Schema<'_>>, notes: &mut Notes) -> Object<'a> {
+fn placed<'a>(value: Value<'a>, schema: Option<Schema<'_>>, notes: &mut Vec<Note>) -> Object<'a> {
     let value = match value {
         Value::Object(members) => return members,
         value => value,
@@ -298,7 +288,7 @@ fn placed<'a>(value: Value<'a>, schema: Option<Schema<'_>>, notes: &mut Notes) -
         .filter(|schema| !schema.names(INPUT))
         .and_then(|schema| schema.sole_property(|kinds| schema::coercible(&value, kinds)));
     if let Some(name) = property {
-        notes.coercions.push(format!("took the value as {}", Value::string(name).to_json()));
+        notes.push(Note::new(NoteKind::Coercion, format!("took the value as {}", Value::string(name).to_json())));
         return [(name.to_owned().into(), value)].into_iter().collect();
     }
     // Models sometimes quote whole objects. If no property takes a string, this must be one.
@@ -307,18 +297,18 @@ fn placed<'a>(value: Value<'a>, schema: Option<Schema<'_>>, notes: &mut Notes) -
         && is_known(&opened, Some(schema))
         && let Value::Object(members) = opened.into_owned()
     {
-        notes.coercions.push("opened the object in quotes".into());
+        notes.push(Note::new(NoteKind::Coercion, "opened the object in quotes"));
         return members;
     }
     [(Cow::Borrowed(INPUT), value)].into_iter().collect()
 }
 
 /// Decides the type of every unquoted word.
-fn settled<'a>(members: Members<'a>, schema: Option<Schema<'_>>, notes: &mut Notes) -> Object<'a> {
+fn settled<'a>(members: Members<'a>, schema: Option<Schema<'_>>, notes: &mut Vec<Note>) -> Object<'a> {
     let written = members.len();
     let Value::Object(members) = Draft::Map(members).settle(schema) else { return Object::new() };
     if members.len() < written {
-        notes.repairs.push("some keys were given more than once: the last value of each counts".into());
+        notes.push(Note::new(NoteKind::Repair, "some keys were given more than once: the last value of each counts"));
     }
     members
 }

@@ -9,7 +9,6 @@ use std::rc::Rc;
 
 use crate::json::{self, Value};
 use crate::naming::{self, Audience, NameError, NamingStyle, Target};
-use crate::quote::quoted_between;
 use crate::schema::Document;
 use crate::types::{Annotations, Tool, ToolRef, Trace};
 pub use exposure::ExposedTool;
@@ -93,9 +92,8 @@ pub enum LeftOut {
 }
 
 /// The tools of one server.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ServerTools {
-    id: Rc<str>,
     tools: Vec<Rc<Entry>>,
     by_name: BTreeMap<Rc<str>, usize>,
 }
@@ -112,9 +110,8 @@ pub type Describe<'a> = dyn Fn(&str, &Tool) -> (Option<String>, Annotations) + '
 /// A routing table: the servers' tools, in the order of the servers.
 #[derive(Debug)]
 pub struct Catalog {
-    /// The ids of the servers, in order; `tools_by_server` is parallel to it.
-    ids: Vec<String>,
-    tools_by_server: Vec<Option<ServerTools>>,
+    /// The servers in order, each with its tools once it has listed them.
+    servers: Vec<(Rc<str>, Option<ServerTools>)>,
     /// The index of each server.
     order: BTreeMap<String, usize>,
     bare_names: bool,
@@ -126,16 +123,15 @@ pub struct Catalog {
 impl Catalog {
     /// Creates an empty table for servers, in the order in which they are shown, with names in the given style.
     pub fn new<'a>(servers: impl IntoIterator<Item = &'a str>, style: NamingStyle, bare_names: bool) -> Self {
-        let (mut ids, mut order) = (Vec::new(), BTreeMap::new());
+        let (mut listed, mut order) = (Vec::new(), BTreeMap::new());
         for id in servers {
             if !order.contains_key(id) {
-                order.insert(id.to_owned(), ids.len());
-                ids.push(id.to_owned());
+                order.insert(id.to_owned(), listed.len());
+                listed.push((Rc::from(id), None));
             }
         }
-        let tools_by_server = ids.iter().map(|_| None).collect();
         let (exposed, shortened) = (OnceCell::new(), OnceCell::new());
-        Catalog { ids, tools_by_server, order, bare_names, style, exposed, shortened }
+        Catalog { servers: listed, order, bare_names, style, exposed, shortened }
     }
 
     /// Builds a table of these tools, without any access rules.
@@ -166,23 +162,23 @@ impl Catalog {
     pub fn offer(&mut self, server: &str, tools: Vec<Tool>) -> (Vec<ToolChange>, Vec<LeftOut>) {
         let Some(&at) = self.order.get(server) else { return Default::default() };
         let mut left_out = Vec::new();
-        let mut shelf = ServerTools { id: Rc::from(server), tools: Vec::new(), by_name: BTreeMap::new() };
+        let mut offer = ServerTools::default();
         for tool in tools {
             let name: Rc<str> = Rc::from(&*tool.name);
             if name.is_empty() || name.len() > MAX_TOOL_NAME {
                 left_out.push(LeftOut::Unusable(tool.name));
-            } else if shelf.by_name.contains_key(&name) {
+            } else if offer.by_name.contains_key(&name) {
                 left_out.push(LeftOut::Duplicate(tool.name));
             } else {
-                shelf.by_name.insert(name, shelf.tools.len());
-                shelf.tools.push(Entry::new(tool));
+                offer.by_name.insert(name, offer.tools.len());
+                offer.tools.push(Entry::new(tool));
             }
         }
-        let changes = match &self.tools_by_server[at] {
-            Some(before) => changes(&before.listed(), &shelf.listed()),
+        let changes = match &self.servers[at].1 {
+            Some(before) => changes(&before.listed(), &offer.listed()),
             None => Vec::new(),
         };
-        self.tools_by_server[at] = Some(shelf);
+        self.servers[at].1 = Some(offer);
         self.forget_names();
         (changes, left_out)
     }
@@ -190,7 +186,7 @@ impl Catalog {
     /// Forgets the tools of a server.
     pub fn withdraw(&mut self, server: &str) {
         if let Some(&at) = self.order.get(server) {
-            self.tools_by_server[at] = None;
+            self.servers[at].1 = None;
             self.forget_names();
         }
     }
@@ -202,7 +198,7 @@ impl Catalog {
 
     /// Reports whether a server has a tool.
     pub fn has(&self, server: &str, tool: &str) -> bool {
-        self.server_tools(server).is_some_and(|shelf| shelf.by_name.contains_key(tool))
+        self.tool(server, tool).is_some()
     }
 
     /// Reports whether a server has listed its tools, even if the list was empty.
@@ -211,11 +207,18 @@ impl Catalog {
     }
 
     fn server_tools(&self, server: &str) -> Option<&ServerTools> {
-        self.tools_by_server[*self.order.get(server)?].as_ref()
+        self.servers[*self.order.get(server)?].1.as_ref()
+    }
+
+    fn tool(&self, server: &str, tool: &str) -> Option<(&Rc<str>, &Rc<Entry>)> {
+        let (id, offer) = &self.servers[*self.order.get(server)?];
+        let offer = offer.as_ref()?;
+        Some((id, &offer.tools[*offer.by_name.get(tool)?]))
     }
 
     fn all(&self) -> impl Iterator<Item = (&Rc<str>, &Rc<Entry>)> {
-        self.tools_by_server.iter().flatten().flat_map(|shelf| shelf.tools.iter().map(|tool| (&shelf.id, tool)))
+        let offers = self.servers.iter().filter_map(|(id, offer)| Some((id, offer.as_ref()?)));
+        offers.flat_map(|(id, offer)| offer.tools.iter().map(move |tool| (id, tool)))
     }
 
     /// Lists the tools that may be used, in the given naming style and in the order of the servers.
@@ -253,18 +256,12 @@ impl Catalog {
         let visible = || self.all().filter(|(server, entry)| may_use(server, &entry.tool));
         let exposed = self.exposed.get_or_init(|| Exposure::new(&self.style, visible()));
         if let Some((server, tool)) = exposed.find(name) {
-            return Ok(Route { server, tool, note: quoted_between("name ", name, " is the listed name of a tool") });
+            return Ok(Route { server, tool, note: format!("name {name:?} is the listed name of a tool") });
         }
         let mut matches = self.forms(name);
         let bare = matches.is_empty() && self.bare_names;
         if bare {
-            let named = |shelf: &'_ ServerTools| shelf.by_name.get(name).copied();
-            matches.extend(
-                self.tools_by_server
-                    .iter()
-                    .flatten()
-                    .filter_map(|shelf| Some((&shelf.id, &shelf.tools[named(shelf)?]))),
-            );
+            matches.extend(self.servers.iter().filter_map(|(id, _)| self.tool(id, name)));
         }
         let found = matches.len();
         let hidden = matches.first().copied();
@@ -297,11 +294,7 @@ impl Catalog {
 
     /// Finds every tool of which the name is a form.
     fn forms(&self, name: &str) -> Vec<(&Rc<str>, &Rc<Entry>)> {
-        let existing = |(server, tool)| {
-            let shelf = self.server_tools(server)?;
-            Some((&shelf.id, &shelf.tools[*shelf.by_name.get(tool)?]))
-        };
-        naming::readings(name).into_iter().filter_map(existing).collect()
+        naming::readings(name).into_iter().filter_map(|(server, tool)| self.tool(server, tool)).collect()
     }
 
     /// Looks the name up among names shortened for each provider without a prefix.
@@ -344,8 +337,7 @@ impl Catalog {
 
     /// Lists the selected servers whose tools are unknown.
     pub fn without_offer(&self, selects: &dyn Fn(&str) -> bool) -> impl Iterator<Item = &str> {
-        let servers = self.ids.iter().zip(&self.tools_by_server);
-        servers.filter(move |(id, shelf)| shelf.is_none() && selects(id)).map(|(id, _)| &**id)
+        self.servers.iter().filter(move |(id, offer)| offer.is_none() && selects(id)).map(|(id, _)| &**id)
     }
 
     /// Explains why no tool has this name.
@@ -362,12 +354,12 @@ impl Catalog {
     }
 
     fn available(&self, server: &str, may_use: &dyn Fn(&str, &Tool) -> bool) -> Vec<&str> {
-        let tools = self.server_tools(server).map_or(&[][..], |shelf| &shelf.tools);
+        let tools = self.server_tools(server).map_or(&[][..], |offer| &offer.tools);
         tools.iter().filter(|entry| may_use(server, &entry.tool)).map(|entry| &*entry.tool.name).collect()
     }
 
     fn servers(&self, selects: &dyn Fn(&str) -> bool) -> Vec<&str> {
-        self.ids.iter().map(String::as_str).filter(|id| selects(id)).collect()
+        self.servers.iter().map(|(id, _)| &**id).filter(|id| selects(id)).collect()
     }
 }
 

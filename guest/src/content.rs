@@ -136,6 +136,11 @@ fn decoded_len(base64: &str) -> usize {
     (base64.len() * 3 / 4).saturating_sub(padding)
 }
 
+/// Reports whether a text is longer than the limit; zero means no limit.
+pub fn is_longer(text: &str, max_bytes: u64) -> bool {
+    max_bytes > 0 && text.len() as u64 > max_bytes
+}
+
 /// Cuts the text at a line end and appends a note; zero means no limit.
 pub fn truncate(text: &str, max_bytes: u64, why: &str) -> String {
     match cut(text, max_bytes) {
@@ -149,10 +154,10 @@ pub fn truncate(text: &str, max_bytes: u64, why: &str) -> String {
 
 /// Returns the part of a long text to keep: whole lines, or whole characters if the first line is too long.
 fn cut(text: &str, max_bytes: u64) -> Option<&str> {
-    let max = usize::try_from(max_bytes).unwrap_or(usize::MAX);
-    if max == 0 || text.len() <= max {
+    if !is_longer(text, max_bytes) {
         return None;
     }
+    let max = max_bytes as usize;
     if text.as_bytes()[max] == b'\n' {
         return Some(&text[..max]);
     }

@@ -153,15 +153,3 @@ impl Execution for execution::Execution {
         self.trace()
     }
 }
-
-/// Exports the calling crate as a component of world `logic` with this decider; natively, it does nothing.
-#[macro_export]
-macro_rules! export {
-    ($brain:ty) => {
-        #[cfg(target_family = "wasm")]
-        const _: () = {
-            type Exported = $crate::export::Component<$brain>;
-            $crate::export::bindings::export! { Exported with_types_in $crate::export::bindings }
-        };
-    };
-}

@@ -3,7 +3,9 @@
 mod call;
 mod condensing;
 mod gate;
+mod gate_state;
 mod outcome;
+mod plan;
 #[cfg(test)]
 mod tests;
 

@@ -108,10 +108,8 @@ impl wit::catalog::GuestCatalog for logic::catalog::Catalog {
     }
 
     fn resolve(&self, name: String) -> Result<wit::catalog::Route, wit::naming::NameError> {
-        match self.find(&name) {
-            Ok((tool, trace)) => Ok(wit::catalog::Route { tool: tool.convert(), trace }),
-            Err(error) => Err(error.convert()),
-        }
+        let (tool, trace) = self.find(&name).map_err(Convert::convert)?;
+        Ok(wit::catalog::Route { tool: tool.convert(), trace })
     }
 
     fn tools(&self, style: wit::naming::NamingStyle) -> Vec<wit::catalog::ExposedTool> {
@@ -164,15 +162,13 @@ impl<B: Decider> wit::lifecycle::Guest for Component<B> {
 
 impl<B: Decider> wit::content::Guest for Component<B> {
     fn extract(result: String) -> Result<wit::content::Extracted, wit::content::Unreadable> {
-        match logic::content::extract(&result) {
-            Ok(extracted) => Ok(wit::content::Extracted {
-                text: extracted.text,
-                blocks: extracted.blocks.iter().map(logic::json::Value::to_json).collect(),
-                structured: extracted.structured.as_ref().map(logic::json::Value::to_json),
-                is_error: extracted.is_error,
-            }),
-            Err(unreadable) => Err(unreadable.convert()),
-        }
+        let extracted = logic::content::extract(&result).map_err(Convert::convert)?;
+        Ok(wit::content::Extracted {
+            text: extracted.text,
+            blocks: extracted.blocks.iter().map(logic::json::Value::to_json).collect(),
+            structured: extracted.structured.as_ref().map(logic::json::Value::to_json),
+            is_error: extracted.is_error,
+        })
     }
 
     fn truncate(text: String, max_bytes: u64, why: String) -> String {

@@ -272,54 +272,41 @@ impl Access {
     }
 
     /// Checks every rule in turn; notes are built only if the caller wants them.
-    fn judge(&self, id: &str, tool: &str, said: Annotations, note: &mut dyn FnMut(&dyn Fn() -> Note)) -> Verdict {
+    fn judge(&self, id: &str, tool: &str, said: Annotations, note: &mut TakeNote<'_>) -> Verdict {
         let Some(server) = self.servers.get(id) else {
-            note(&|| format!("denied: server {id:?} is not configured").into());
-            return Verdict::Deny;
+            return deny(note, &|| format!("denied: server {id:?} is not configured").into());
         };
         let Some(selected) = &server.selected else {
-            note(&|| format!("denied: server {id:?} is not selected").into());
-            return Verdict::Deny;
+            return deny(note, &|| format!("denied: server {id:?} is not selected").into());
         };
         if selected.find(tool).is_none() {
-            note(&|| format!("denied: tool {tool:?} is not selected").into());
-            return Verdict::Deny;
+            return deny(note, &|| format!("denied: tool {tool:?} is not selected").into());
         }
         if let Some(glob) = server.rules.deny.find(tool) {
-            note(&|| format!("denied by `deny: {}`", glob.escape_debug()).into());
-            return Verdict::Deny;
+            return deny(note, &|| format!("denied by `deny: {}`", glob.escape_debug()).into());
         }
         match server.rules.allow.find(tool) {
             Some("") => note(&|| "allowed: no allow list".into()),
             Some(glob) => note(&|| format!("allowed by `allow: {}`", glob.escape_debug()).into()),
-            None => {
-                note(&|| "denied: not in the allow list".into());
-                return Verdict::Deny;
-            }
+            None => return deny(note, &|| "denied: not in the allow list".into()),
         }
         let annotations = self.annotations(id, tool, said);
         let read_only = annotations.read_only == Some(true);
         let destructive = !read_only && annotations.destructive != Some(false);
         if self.read_only && !read_only {
-            note(&|| "denied by `read_only: true`: the tool is not declared read-only".into());
-            return Verdict::Deny;
+            return deny(note, &|| "denied by `read_only: true`: the tool is not declared read-only".into());
         }
         if self.destructive == DestructivePolicy::Deny && destructive {
-            note(&|| "denied by `destructive: deny`: the tool may delete or overwrite".into());
-            return Verdict::Deny;
+            return deny(note, &|| "denied by `destructive: deny`: the tool may delete or overwrite".into());
         }
         if let Some(grants) = &self.grants {
             match grants.covering(id, tool) {
                 Some(grant) => note(&|| format!("allowed by capability {grant:?}").into()),
-                None => {
-                    note(&|| grants.refusal(id, tool).into());
-                    return Verdict::Deny;
-                }
+                None => return deny(note, &|| grants.refusal(id, tool).into()),
             }
             let own = || server.rules_of(tool).find_map(|rules| grants.lacking(&rules.requires));
             if let Some(missing) = grants.lacking(&server.requires).or_else(own) {
-                note(&|| format!("denied: required capability {missing:?} is missing").into());
-                return Verdict::Deny;
+                return deny(note, &|| format!("denied: required capability {missing:?} is missing").into());
             }
         }
         if let Some(glob) = server.ask.find(tool) {
@@ -332,6 +319,14 @@ impl Access {
         }
         Verdict::Allow
     }
+}
+
+/// Takes a note, which it builds only if somebody reads it.
+type TakeNote<'a> = dyn FnMut(&dyn Fn() -> Note) + 'a;
+
+fn deny(note: &mut TakeNote<'_>, why: &dyn Fn() -> Note) -> Verdict {
+    note(why);
+    Verdict::Deny
 }
 
 fn is_server_id(id: &str) -> bool {

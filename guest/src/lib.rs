@@ -17,7 +17,6 @@ pub mod json;
 pub mod lifecycle;
 pub mod masking;
 pub mod naming;
-mod quote;
 pub mod recovery;
 pub mod schema;
 pub mod types;
@@ -25,3 +24,15 @@ pub mod types;
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]
 pub mod export;
+
+/// Exports the calling crate as a component of world `logic` with this decider; natively, it does nothing.
+#[macro_export]
+macro_rules! export {
+    ($brain:ty) => {
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            type Exported = $crate::export::Component<$brain>;
+            $crate::export::bindings::export! { Exported with_types_in $crate::export::bindings }
+        };
+    };
+}

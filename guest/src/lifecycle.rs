@@ -8,11 +8,12 @@ use crate::recovery::wants_authorization;
 use crate::types::{Failure, WaitRange};
 
 /// The state of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     /// Disabled by the configuration or by an operator.
     Disabled,
     /// Not started, because no caller needs it.
+    #[default]
     Dormant,
     /// Starting for the first time; callers wait.
     Connecting,
@@ -29,7 +30,7 @@ pub enum State {
 }
 
 /// Everything that the state machine remembers about a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Server {
     /// The current state.
     pub state: State,
@@ -140,18 +141,7 @@ pub struct Transition {
 impl Server {
     /// Returns a server before its first event: dormant or disabled.
     pub fn new(enabled: bool) -> Self {
-        Server {
-            state: if enabled { State::Dormant } else { State::Disabled },
-            users: 0,
-            restarts: 0,
-            attempting: false,
-            since_ms: 0,
-            retry_at_ms: None,
-            probe_at_ms: None,
-            idle_at_ms: None,
-            proven: false,
-            lost: false,
-        }
+        Server { state: if enabled { State::Dormant } else { State::Disabled }, ..Server::default() }
     }
 
     /// Reports whether there is a connection.

@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use regex::{Regex, RegexBuilder};
 
 use crate::json;
-use fold::Folded;
 use hints::Hints;
 use patterns::{Finder, PATTERNS};
 
@@ -20,6 +19,7 @@ mod named_values;
 mod patterns;
 mod pem;
 mod values;
+mod view;
 
 /// The replacement for a text that cannot be masked safely.
 pub const REDACTED: &str = "[REDACTED: data masking failure — tool result could not be safely processed]";
@@ -203,7 +203,7 @@ impl Masker {
         if self.unmistakable.is_empty() || self.is_too_large(text.len()) {
             return Cow::Borrowed(text);
         }
-        let Some(line) = Folded::as_one_line(text) else { return Cow::Borrowed(text) };
+        let Some(line) = fold::one_line(text) else { return Cow::Borrowed(text) };
         let mut spans = Vec::new();
         for (rank, finder) in self.unmistakable.iter().map(|at| &self.finders[*at]) {
             finder.find(&line.text, &mut |span| spans.push(line.outside(Span { rank: *rank, ..span })));
@@ -244,8 +244,8 @@ impl Masker {
 
     /// Returns everything that the masks find in a text and in the JSON strings inside it, in any order.
     fn spans(&self, text: &str, level: u32) -> Vec<Span> {
-        if let Some(view) = escapes::View::spelt(text) {
-            return self.spans(&view.text, level).into_iter().map(|span| view.within(span)).collect();
+        if let Some(view) = escapes::spelt(text) {
+            return self.spans(&view.text, level).into_iter().map(|span| view.outside(span)).collect();
         }
         let mut spans = Vec::new();
         for (rank, regex) in self.custom.iter().enumerate() {
@@ -270,14 +270,14 @@ impl Masker {
             spans.iter_mut().for_each(|span| keep_escapes(text, span));
             spans.retain(|span| span.start < span.end && !covered(&done, span));
         }
-        if let Some(seen) = Folded::as_seen(text) {
+        if let Some(seen) = fold::text_as_seen(text) {
             let found = self.spans(&seen.text, MAX_LEVEL);
             spans.extend(found.into_iter().map(|span| seen.outside(span)));
         }
-        let inner = if level < MAX_LEVEL { escapes::View::of(text) } else { None };
+        let inner = if level < MAX_LEVEL { escapes::strings(text) } else { None };
         if let Some(view) = inner {
             let found = self.spans(&view.text, level + 1);
-            spans.extend(found.into_iter().flat_map(|span| view.outside(span)));
+            spans.extend(found.into_iter().flat_map(|span| escapes::outside(&view, span)));
         }
         spans
     }

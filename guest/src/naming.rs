@@ -2,12 +2,14 @@
 
 mod fit;
 mod lower;
+mod target;
 
 use std::collections::BTreeSet;
 
 use crate::types::ToolRef;
-pub use fit::{Audience, Candidate, FitError, FittedTool, Target, fit, names};
+pub use fit::{Audience, Candidate, FitError, FittedTool, fit, names};
 pub use lower::lower;
+pub use target::Target;
 
 /// The maximum length of a name in bytes; MCP allows 128 for the tool alone.
 const MAX_NAME: usize = 1_024;

@@ -23,8 +23,6 @@ use std::fmt;
 pub struct Schema<'s> {
     walk: &'s Walk<'s>,
     here: &'s Value<'s>,
-    /// Whether there are keywords here that most schemas lack; if not, they are not looked up.
-    rare: bool,
 }
 
 /// A whole schema, and the remaining work budget.
@@ -61,8 +59,7 @@ impl<'s> Walk<'s> {
 
 impl<'s> Schema<'s> {
     fn new(walk: &'s Walk<'s>, here: &'s Value<'s>) -> Self {
-        let rare = here.as_object().is_some_and(|members| members.iter().any(|(keyword, _)| is_rare(keyword)));
-        Schema { walk, here, rare }
+        Schema { walk, here }
     }
 
     /// Returns the kinds of values that are allowed here.
@@ -188,9 +185,8 @@ impl<'s> Schema<'s> {
         })
     }
 
-    #[inline]
     fn keyword(self, name: &str) -> Option<&'s Value<'s>> {
-        if self.rare || !is_rare(name) { self.here.get(name) } else { None }
+        self.here.get(name)
     }
 
     fn properties(self) -> Option<&'s Object<'s>> {
@@ -210,16 +206,6 @@ impl<'s> Schema<'s> {
         // One step is about as much work as comparing eight names.
         if self.walk.spend(members.len() / 8) { members.get(name) } else { None }
     }
-}
-
-/// Reports whether a keyword is uncommon in schemas.
-#[inline]
-fn is_rare(keyword: &str) -> bool {
-    let common = matches!(
-        keyword,
-        "type" | "title" | "description" | "default" | "properties" | "required" | "additionalProperties" | "items"
-    );
-    !common
 }
 
 /// A set of the kinds of values in JSON Schema.

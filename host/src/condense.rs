@@ -50,14 +50,14 @@ impl Condenser {
         let kept = match &self.spill {
             Some(folder) if spill => {
                 let kept = folder.keep_async(&tool.server, &tool.tool, call, Arc::clone(&text)).await;
-                kept.map(|path| path.display().to_string()).map_err(|error| warn!("{}", format_chain(&error))).ok()
+                ok_or_warn(kept).map(|path| path.display().to_string())
             }
             _ => None,
         };
         let summary = match &self.summarizer {
             Some(summarizer) if summarize => {
                 let task = SummaryTask { server: &tool.server, tool: &tool.tool, text: &text };
-                summarizer.summarize(task).await.map_err(|error| warn!("{}", format_chain(&error))).ok()
+                ok_or_warn(summarizer.summarize(task).await)
             }
             _ => None,
         };
@@ -72,6 +72,10 @@ fn or_warn<T>(filled: Result<Option<T>, Problem>) -> Option<T> {
     })
 }
 
+fn ok_or_warn<T>(result: Result<T, impl std::error::Error + 'static>) -> Option<T> {
+    result.inspect_err(|error| warn!("{}", format_chain(error))).ok()
+}
+
 fn summarizer(filled: ResolvedSummarizer) -> Option<Summarizer> {
     let ResolvedSummarizer { how, timeout, max_input_bytes, secrets } = filled;
     let limits = SummaryLimits { timeout, max_input_bytes };
@@ -80,13 +84,8 @@ fn summarizer(filled: ResolvedSummarizer) -> Option<Summarizer> {
             Some(Summarizer::Command(SummaryCommand { command, args, env, working_dir: None, secrets }, limits))
         }
         ResolvedSummarizerKind::Http { url, model, api_key } => {
-            match SummaryEndpoint::new(SummaryModel { url, model, api_key }) {
-                Ok(http) => Some(Summarizer::Http(http, limits)),
-                Err(error) => {
-                    warn!("{}", format_chain(&error));
-                    None
-                }
-            }
+            let endpoint = ok_or_warn(SummaryEndpoint::new(SummaryModel { url, model, api_key }))?;
+            Some(Summarizer::Http(endpoint, limits))
         }
     }
 }

@@ -1,46 +1,41 @@
 //! JSON objects that keep the order and the text of their members, so that what servers write is passed on without
 //! loss.
 
+mod members;
 pub(crate) mod scan;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::OnceLock;
 
-use memchr::memmem::Finder;
+use memchr::memmem;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
+pub(crate) use members::find_members;
+
 /// Searches JSON texts for a member name; a text without it has no such member and need not be parsed.
-pub struct MemberFinder {
-    text: &'static str,
-    finder: OnceLock<Finder<'static>>,
-}
+pub struct MemberFinder(&'static str);
 
 impl MemberFinder {
     /// Creates a finder for this text.
     pub const fn new(text: &'static str) -> Self {
-        MemberFinder { text, finder: OnceLock::new() }
+        MemberFinder(text)
     }
 
     /// Reports whether it occurs anywhere in the text.
     pub fn is_in(&self, json: &str) -> bool {
-        self.finder().find(json.as_bytes()).is_some()
+        memmem::find(json.as_bytes(), self.0.as_bytes()).is_some()
     }
 
     /// Returns the rest of the text after each occurrence.
     pub fn after<'a>(&'a self, json: &'a str) -> impl Iterator<Item = &'a str> {
-        self.finder().find_iter(json.as_bytes()).map(|at| &json[at + self.text.len()..])
+        memmem::find_iter(json.as_bytes(), self.0).map(|at| &json[at + self.0.len()..])
     }
 
     /// Returns the rest of the text after each occurrence and its colon: where the member's value starts.
     pub fn values<'a>(&'a self, json: &'a str) -> impl Iterator<Item = &'a str> {
         self.after(json).map(|rest| rest.trim_start().strip_prefix(':').unwrap_or(rest).trim_start())
-    }
-
-    fn finder(&self) -> &Finder<'static> {
-        self.finder.get_or_init(|| Finder::new(self.text))
     }
 }
 
@@ -99,6 +94,10 @@ impl JsonObject {
         self.0.iter().map(|(name, value)| (name.as_str(), &**value))
     }
 
+    fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.iter().map(|(name, value)| (name, value.get()))
+    }
+
     /// Reports whether the object has no members.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -121,6 +120,13 @@ impl JsonObject {
     /// Returns the object as JSON text.
     pub fn to_text(&self) -> String {
         to_raw(self).get().to_owned()
+    }
+}
+
+/// Two objects are equal if their members have the same text in the same order.
+impl PartialEq for JsonObject {
+    fn eq(&self, other: &Self) -> bool {
+        self.texts().eq(other.texts())
     }
 }
 
@@ -155,26 +161,9 @@ pub fn string_value(value: &RawValue) -> Option<String> {
     decode_string(value.get())
 }
 
-/// Decodes a JSON string in a text that is known to be valid JSON; returns `None` for any other value.
+/// Decodes a JSON string; returns `None` for any other text.
 pub fn decode_string(value: &str) -> Option<String> {
-    let mut rest = value.strip_prefix('"')?.strip_suffix('"')?;
-    let mut text = String::with_capacity(rest.len());
-    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
-        text.push_str(&rest[..at]);
-        text.push(match rest.as_bytes().get(at + 1)? {
-            b'n' => '\n',
-            b'r' => '\r',
-            b't' => '\t',
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
-            // `\u` escapes may be surrogate pairs: leave them to the parser.
-            b'u' => return serde_json::from_str(value).ok().map(|LossyString(text)| text),
-            plain => char::from(*plain),
-        });
-        rest = &rest[at + 2..];
-    }
-    text.push_str(rest);
-    Some(text)
+    serde_json::from_str(value).ok().map(|LossyString(text)| text)
 }
 
 /// A JSON string that may contain lone surrogates, as programs write that cut a text inside a character. Each becomes

@@ -4,20 +4,21 @@
 
 mod caller;
 mod capabilities;
+mod era;
 mod handler;
 mod headers;
 mod item_check;
 mod level;
+mod list_kind;
 mod listing;
 mod open;
 mod params;
 mod peer;
+mod request_meta;
 mod rounds;
 mod subscriptions;
 mod wire;
 
-use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -29,12 +30,15 @@ use tracing::debug;
 pub(crate) use caller::is_of_session;
 pub use caller::{Caller, InputResponse};
 pub(crate) use capabilities::{MissingCapability, missing_capability};
+pub use era::{Era, LEGACY_VERSIONS, MODERN_VERSION, Protocol};
 pub use handler::{ActiveCallers, Handler, NullHandler, ServerQuestion, Topic, Topics};
 pub(crate) use item_check::strip_output_schema;
 pub use level::LogLevel;
-pub use listing::{ListKind, Listing};
+pub use list_kind::ListKind;
+pub use listing::Listing;
 pub use open::SessionOptions;
-pub use peer::{Era, LEGACY_VERSIONS, MODERN_VERSION, Peer, Protocol, ServerEvent, ServerFeatures};
+pub use peer::{Peer, ServerEvent, ServerFeatures};
+pub(crate) use request_meta::CAPABILITIES;
 pub use wire::{OnProgress, Progress, RequestTimeouts};
 
 use crate::failure::{Failure, RequestError};
@@ -43,6 +47,7 @@ use crate::transport::RequestId;
 use crate::transport::authorize::Authorizer;
 pub(crate) use headers::ToolHeaders;
 use listing::ListCache;
+use request_meta::RequestMeta;
 pub use subscriptions::ResourceSubscription;
 use subscriptions::SubscriptionCounts;
 use wire::{Wire, WireRequest};
@@ -51,8 +56,8 @@ use wire::{Wire, WireRequest};
 pub struct Session {
     wire: Wire,
     peer: Peer,
-    /// The `_meta` of every request of 2026-07-28; empty in the initialize era.
-    meta: RequestMeta,
+    /// The `_meta` of every request of 2026-07-28; `None` in the initialize era.
+    meta: Option<RequestMeta>,
     /// The log level that the server was last sent.
     sent_level: Mutex<Option<LogLevel>>,
     /// Headers for everything sent over HTTP.
@@ -63,15 +68,6 @@ pub struct Session {
     list_timeout: Duration,
     list_bytes: usize,
     authorize: Option<Authorizer>,
-}
-
-/// The `_meta` of every request of 2026-07-28.
-#[derive(Default)]
-struct RequestMeta {
-    /// All members, without braces.
-    whole: String,
-    /// The members without the capabilities, which a caller may replace.
-    identity: String,
 }
 
 /// A request to a server.
@@ -85,6 +81,13 @@ pub struct SessionRequest<'a> {
     pub timeouts: RequestTimeouts,
     /// Receives progress.
     pub progress: Option<OnProgress>,
+}
+
+impl<'a> SessionRequest<'a> {
+    /// Creates a request whose progress nobody receives.
+    pub fn new(method: &'a str, params: &'a str, timeouts: RequestTimeouts) -> Self {
+        SessionRequest { method, params, timeouts, progress: None }
+    }
 }
 
 impl Session {
@@ -111,24 +114,21 @@ impl Session {
         if self.peer.era == Era::Modern || !self.peer.features.logging {
             return;
         }
-        {
-            let mut told = self.sent_level.lock().unwrap_or_else(PoisonError::into_inner);
-            if told.replace(level) == Some(level) {
-                return;
-            }
+        let sent = self.sent_level.lock().unwrap_or_else(PoisonError::into_inner).replace(level);
+        if sent == Some(level) {
+            return;
         }
         let params = format!(r#"{{"level":"{}"}}"#, level.name());
-        let timeouts = RequestTimeouts::of(self.list_timeout);
-        let request = SessionRequest { method: "logging/setLevel", params: &params, timeouts, progress: None };
-        if let Err(failed) = self.exchange(&request, &params, &Caller::default()).await {
+        if let Err(failed) = self.request_own("logging/setLevel", &params, RequestTimeouts::of(self.list_timeout)).await
+        {
             debug!("cannot set the server's log level: {failed}");
         }
     }
 
     /// Lowers the log level of the server to this one if it was sent a higher level or none.
     async fn raise_level(&self, level: LogLevel) {
-        let told = *self.sent_level.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.is_none_or(|told| level < told) {
+        let sent = *self.sent_level.lock().unwrap_or_else(PoisonError::into_inner);
+        if sent.is_none_or(|sent| level < sent) {
             self.set_level(level).await;
         }
     }
@@ -162,8 +162,7 @@ impl Session {
             Era::Legacy => "ping",
             Era::Modern => "server/discover",
         };
-        let request = SessionRequest { method, params: "{}", timeouts: RequestTimeouts::of(limit), progress: None };
-        self.exchange(&request, request.params, &Caller::default()).await.map(drop)
+        self.request_own(method, "{}", RequestTimeouts::of(limit)).await
     }
 
     /// Returns how many messages the server has sent.
@@ -203,9 +202,12 @@ impl Session {
     async fn listen_to_lists(&self) -> Result<(), RequestError> {
         let params =
             r#"{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}}"#;
-        let timeouts = RequestTimeouts::unlimited();
-        let request = SessionRequest { method: "subscriptions/listen", params, timeouts, progress: None };
-        self.exchange(&request, params, &Caller::default()).await.map(drop)
+        self.request_own("subscriptions/listen", params, RequestTimeouts::unlimited()).await
+    }
+
+    /// Sends a request of the session's owner whose result says nothing.
+    async fn request_own(&self, method: &str, params: &str, timeouts: RequestTimeouts) -> Result<(), RequestError> {
+        self.exchange(&SessionRequest::new(method, params, timeouts), params, &Caller::default()).await.map(drop)
     }
 
     /// Returns the server's identity and features.
@@ -254,18 +256,10 @@ impl Session {
         let headers = self.request_headers(request.method, params);
         let wants_progress = request.progress.is_some() || is_work(request.method);
         let build = |id: RequestId| params::with_meta(params, &meta, wants_progress.then_some(id));
-        let timeouts = request.timeouts;
+        let SessionRequest { method, timeouts, .. } = *request;
         let ask = |headers| {
             let (progress, handler) = (request.progress.clone(), caller.handler.clone());
-            WireRequest {
-                method: request.method,
-                params: &build,
-                headers,
-                timeouts,
-                progress,
-                handler,
-                cancellable: true,
-            }
+            WireRequest { method, params: &build, headers, timeouts, progress, handler, cancellable: true }
         };
         match self.wire.request(ask(headers.clone())).await {
             // A pooled connection may close just when it is used again; requests without side effects can be repeated.
@@ -287,26 +281,10 @@ impl Session {
     }
 
     /// Returns the `_meta` of a request for this caller.
-    fn meta_for(&self, caller: &Caller) -> Cow<'_, str> {
-        let Caller { capabilities, meta, log_level, .. } = caller;
-        let plain = self.peer.era == Era::Legacy || (capabilities.is_none() && log_level.is_none());
-        if plain && meta.is_empty() {
-            return Cow::Borrowed(&self.meta.whole);
-        }
-        let mut text = String::with_capacity(self.meta.whole.len() + ROOM);
-        match capabilities {
-            Some(capabilities) if self.peer.era == Era::Modern => {
-                for piece in [&self.meta.identity, r#",""#, CAPABILITIES, r#"":"#, capabilities] {
-                    text.push_str(piece);
-                }
-            }
-            _ => text.push_str(&self.meta.whole),
-        }
-        if let Some(level) = log_level.filter(|_| self.peer.era == Era::Modern) {
-            let _ = write!(text, r#","{NAMESPACE}/logLevel":"{}""#, level.name());
-        }
-        caller.write_meta(&mut text);
-        Cow::Owned(text)
+    fn meta_for(&self, caller: &Caller) -> String {
+        let mut meta = self.meta.as_ref().map(|meta| meta.members(caller)).unwrap_or_default();
+        caller.write_meta(&mut meta);
+        meta
     }
 
     fn request_headers(&self, method: &str, params: &str) -> Vec<(http::HeaderName, http::HeaderValue)> {
@@ -331,10 +309,3 @@ fn is_work(method: &str) -> bool {
 fn empty_object() -> Box<RawValue> {
     RawValue::from_string("{}".to_owned()).expect("the text is JSON")
 }
-
-/// Space for a caller's capabilities and log level in `_meta`.
-const ROOM: usize = 128;
-/// The prefix of the protocol's own members of `_meta`.
-const NAMESPACE: &str = "io.modelcontextprotocol";
-/// The member of `_meta` with the client's capabilities.
-pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 pub use folder::default_dir;
-use name::SpillName;
 
 /// Where texts are kept, how many, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,9 +124,8 @@ impl SpillStore {
         let _lock = folder::lock(dir, self.lock_timeout)?;
         let expired = now.checked_sub(*max_age).map(name::stamp);
         eviction::make_room(dir, expired.as_deref(), max_bytes - bytes)?;
-        let name = SpillName::new(server, tool, now);
-        let path = dir.join(name.final_name());
-        write(&dir.join(name.partial_name()), &path, text)
+        let path = dir.join(name::new_name(server, tool, now));
+        write(&path.with_extension(name::PART), &path, text)
             .map_err(|source| SpillError::Write { path: path.clone(), source })?;
         Ok(path)
     }

@@ -18,7 +18,8 @@ pub fn read(text: &str) -> Result<Option<Repaired<'_>>, Refusal> {
         Err(Stop::Limit(refusal)) => return Err(refusal),
         Err(Stop::NotJson) => return Ok(None),
     };
-    if reader.closers().is_err() {
+    reader.skip_closers();
+    if reader.peek().is_some() {
         return Ok(None);
     }
     let notes = NOTES.iter().zip(reader.repairs).filter(|(_, made)| *made).map(|(note, _)| *note).collect();
@@ -93,7 +94,9 @@ impl<'a> Reader<'a> {
         while self.entry('}', members.is_empty())? {
             let key = self.key()?;
             self.blanks();
-            self.expect(':')?;
+            if !self.accept(':') {
+                return Err(Stop::NotJson);
+            }
             self.blanks();
             let value = self.value(depth, true)?;
             members.push((key, value));
@@ -264,17 +267,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips extra closing brackets at the end of the text.
-    fn closers(&mut self) -> Read<()> {
+    fn skip_closers(&mut self) {
         self.blanks();
         while self.accept('}') || self.accept(']') {
             self.note(Repair::ExtraBrackets);
             self.blanks();
         }
-        if self.peek().is_none() { Ok(()) } else { Err(Stop::NotJson) }
-    }
-
-    fn expect(&mut self, letter: char) -> Read<()> {
-        if self.accept(letter) { Ok(()) } else { Err(Stop::NotJson) }
     }
 
     fn accept(&mut self, letter: char) -> bool {

@@ -33,13 +33,6 @@ pub fn read<'a>(text: &'a str, schema: Option<Schema<'_>>) -> Result<Option<Memb
     Ok((nested || has_block).then_some(members))
 }
 
-/// Reads a list in brackets, such as `[a, b]`, for a property with this schema.
-pub fn list(text: &str, schema: Schema<'_>) -> Option<Value<'static>> {
-    let document = format!("list: {text}");
-    let (_, list) = read(&document, None).ok()??.pop()?;
-    Some(list.settle(Some(schema)).into_owned())
-}
-
 /// Reports whether the text can contain a nested list or mapping; most texts cannot, and need no parser.
 fn may_nest(text: &str) -> bool {
     text.contains(':')

@@ -7,8 +7,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::condensing::LongAnswer;
-use super::gate::Inner;
-use super::outcome::{self, Answer, Outcome, Plan};
+use super::gate_state::GateState;
+use super::outcome::{self, Answer, Outcome};
+use super::plan::Plan;
 use super::{
     Code, Condensed, Directive, Event, Failed, Forward, Oversize, Question, Request, Summary, ToolCall, ToolResult,
 };
@@ -17,16 +18,15 @@ use crate::backoff;
 use crate::catalog::{Entry, NoRoute, Route};
 use crate::filtering::Verdict;
 use crate::naming::{NameError, NameProblem};
-use crate::quote::quoted_between;
 use crate::recovery::{self, Action, Context};
 use crate::types::{Failure, Note, Phase, ToolRef, Trace};
 pub use intent::Intent;
-use words::{describe_tool, name_of, stage_note};
+use words::{describe_tool, name_of};
 
 /// A running call. Later offers do not affect it, except from servers that it asks to connect.
 #[derive(Debug)]
 pub struct Execution {
-    gate: Rc<RefCell<Inner>>,
+    gate: Rc<RefCell<GateState>>,
     call: ToolCall,
     notes: Vec<Note>,
     /// The tool, once the name is resolved.
@@ -87,7 +87,7 @@ enum AfterWait {
 }
 
 impl Execution {
-    pub(super) fn begin(gate: Rc<RefCell<Inner>>, call: ToolCall) -> (Execution, Directive) {
+    pub(super) fn begin(gate: Rc<RefCell<GateState>>, call: ToolCall) -> (Execution, Directive) {
         let mut execution = Execution {
             gate,
             call,
@@ -183,7 +183,7 @@ impl Execution {
     }
 
     fn no_route(&mut self, NameError { problem, message }: NameError) -> Directive {
-        self.note(quoted_between("name ", &self.call.name, " does not identify a tool"));
+        self.note(format!("name {:?} does not identify a tool", self.call.name));
         let code = match problem {
             NameProblem::InvalidName | NameProblem::Ambiguous => Code::InvalidName,
             NameProblem::UnknownServer => Code::UnknownServer,
@@ -203,7 +203,7 @@ impl Execution {
     }
 
     /// Checks the rules, reads the arguments, and then asks for approval or sends the request.
-    fn plan(&mut self, gate: &Inner, route: Route) -> Directive {
+    fn plan(&mut self, gate: &GateState, route: Route) -> Directive {
         self.note(route.note);
         let meant = self.tool.insert(ResolvedTool { server: route.server, entry: route.tool });
         let (server, tool) = (&*meant.server, &meant.entry.tool);
@@ -217,7 +217,7 @@ impl Execution {
                 return self.fail(Code::InvalidArguments, &text);
             }
         };
-        self.notes.push(stage_note(parsed.stage).into());
+        self.notes.push(format!("arguments: read as {}", parsed.stage.name()).into());
         // Notes quote values, and the trace is logged.
         let masker = gate.masker(server);
         self.notes.extend(parsed.notes.iter().map(|note| format!("arguments: {}", masker.mask(&note.text)).into()));
@@ -238,11 +238,7 @@ impl Execution {
             arguments: parsed.arguments,
             read_only: annotations.read_only == Some(true),
             idempotent: annotations.idempotent == Some(true),
-            retry: gate.settings.retry,
-            form: gate.settings.form,
-            max_result_bytes: gate.settings.max_result_bytes,
-            spill: gate.settings.spill,
-            summarize_above_tokens: gate.settings.summarize_above_tokens,
+            settings: Rc::clone(&gate.settings),
         });
         match question {
             // A person must see all of the arguments that they approve.
@@ -266,11 +262,7 @@ impl Execution {
         };
         self.state = State::Requesting;
         self.attempts += 1;
-        let words: Note = match self.attempts {
-            1 => "request 1 to server ".into(),
-            more => format!("request {more} to server ").into(),
-        };
-        self.notes.push(quoted_between(&words, &meant.server, "").into());
+        self.notes.push(format!("request {} to server {:?}", self.attempts, meant.server).into());
         // Without masks, a response that is short as a whole has a short text, so nothing is left to decide.
         let forward = plan.masker.is_empty().then(|| {
             let trace = self.notes.iter().map(|note| &**note).chain([FORWARDED]).map(str::to_owned).collect();
@@ -321,7 +313,8 @@ impl Execution {
 
     fn request_failed(&mut self, failure: &Failure, phase: Phase) -> Directive {
         let Some(plan) = &self.plan else { return self.fail(Code::Internal, "there is no tool to call") };
-        let Plan { read_only, idempotent, retry, .. } = *plan;
+        let Plan { read_only, idempotent, .. } = *plan;
+        let retry = plan.settings.retry;
         let decision =
             recovery::classify(failure, &Context { phase, attempt: self.attempts, read_only, idempotent, retry });
         self.notes.extend(decision.trace.into_iter().map(Note::from));

@@ -1,7 +1,7 @@
 //! Texts that are too long: what the host is asked to do, and which parts of its report are used.
 
 use super::Condensed;
-use super::outcome::{Plan, is_longer, size_note};
+use super::plan::Plan;
 use crate::content;
 use crate::types::Note;
 
@@ -23,8 +23,8 @@ pub struct LongAnswer {
 impl LongAnswer {
     /// Reports whether to save a text, and whether to summarize it.
     pub fn wants(plan: &Plan, text: &str) -> (bool, bool) {
-        let spill = plan.spill && is_longer(text, plan.max_result_bytes);
-        let summarize = plan.summarize_above_tokens.is_some_and(|most| content::estimate_tokens(text) > most);
+        let spill = plan.settings.spill && content::is_longer(text, plan.settings.max_result_bytes);
+        let summarize = plan.settings.summarize_above_tokens.is_some_and(|most| content::estimate_tokens(text) > most);
         (spill, summarize)
     }
 
@@ -53,8 +53,13 @@ impl LongAnswer {
             None => "not summarized".into(),
         });
         let text = summary.as_ref().unwrap_or(&self.text);
-        let most = plan.max_result_bytes;
-        let cut = is_longer(text, most).then(|| format!("cut to {most} bytes").into());
+        let most = plan.settings.max_result_bytes;
+        let cut = content::is_longer(text, most).then(|| format!("cut to {most} bytes").into());
         [kept, summarized, cut].into_iter().flatten()
     }
+}
+
+/// Returns the note about the size of a text.
+pub fn size_note(bytes: usize) -> String {
+    format!("result: {bytes} bytes of text")
 }

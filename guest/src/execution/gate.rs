@@ -4,26 +4,17 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::gate_state::GateState;
 use super::{Directive, Execution, OfferNote, Settings, SettingsError, ToolCall, outcome};
-use crate::catalog::{Catalog, ExposedTool, LeftOut, NoRoute, Route};
-use crate::filtering::{Access, Verdict};
+use crate::catalog::{Catalog, ExposedTool, LeftOut};
+use crate::filtering::Access;
 use crate::masking::{Masker, Masks};
 use crate::naming::NamingStyle;
 use crate::types::{Annotations, Failure, Tool};
 
 /// A gate: a cache of its settings and its servers' tools.
 #[derive(Debug)]
-pub struct Gate(Rc<RefCell<Inner>>);
-
-/// What a gate shares with the executions that wait for servers.
-#[derive(Debug)]
-pub(super) struct Inner {
-    pub settings: Settings,
-    pub access: Access,
-    catalog: Catalog,
-    masker: Rc<Masker>,
-    server_maskers: BTreeMap<String, Rc<Masker>>,
-}
+pub struct Gate(Rc<RefCell<GateState>>);
 
 impl Gate {
     /// Compiles the settings.
@@ -45,12 +36,18 @@ impl Gate {
             };
             server_maskers.insert(server.server.clone(), compile(&both)?);
         }
-        Ok(Gate(Rc::new(RefCell::new(Inner { settings, access, catalog, masker, server_maskers }))))
+        Ok(Gate(Rc::new(RefCell::new(GateState {
+            settings: Rc::new(settings),
+            access,
+            catalog,
+            masker,
+            server_maskers,
+        }))))
     }
 
     /// Stores the result of `tools/list`; it replaces the server's last offer.
     pub fn offer(&self, server: &str, tools: Vec<Tool>) -> Vec<OfferNote> {
-        let Inner { access, catalog, .. } = &mut *self.0.borrow_mut();
+        let GateState { access, catalog, .. } = &mut *self.0.borrow_mut();
         if !access.knows(server) {
             return vec![OfferNote::UnknownServer(server.to_owned())];
         }
@@ -66,7 +63,7 @@ impl Gate {
 
     /// Forgets the server's tools.
     pub fn withdraw(&self, server: &str) {
-        let Inner { access, catalog, .. } = &mut *self.0.borrow_mut();
+        let GateState { access, catalog, .. } = &mut *self.0.borrow_mut();
         catalog.withdraw(server);
         access.learn(|server, tool| catalog.has(server, tool));
     }
@@ -117,32 +114,5 @@ impl Gate {
     /// as a JSON string.
     pub fn mask_json(&self, server: &str, text: &str) -> String {
         self.0.borrow().masker(server).mask_json(text).into_owned()
-    }
-}
-
-impl Inner {
-    fn may_use(&self, server: &str, tool: &Tool) -> bool {
-        self.access.verdict(server, &tool.name, tool.annotations) != Verdict::Deny
-    }
-
-    /// Finds the tool that a name means.
-    pub fn resolve(&self, name: &str) -> Result<Route, NoRoute> {
-        let may_use = |server: &str, tool: &Tool| self.may_use(server, tool);
-        self.catalog.resolve(name, &may_use, &|server| self.access.selects(server))
-    }
-
-    /// Lists the servers that must be connected before it is certain what the name means.
-    pub fn missing(&self, name: &str, route: &Result<Route, NoRoute>) -> Vec<String> {
-        let selects = |server: &str| self.access.selects(server);
-        let contenders = self.catalog.contenders(name, &selects);
-        match route {
-            Err(NoRoute::Unknown(_)) if contenders.is_empty() => self.catalog.candidates(name, &selects),
-            _ => contenders,
-        }
-    }
-
-    /// Returns the masker for a server's results.
-    pub fn masker(&self, server: &str) -> Rc<Masker> {
-        Rc::clone(self.server_maskers.get(server).unwrap_or(&self.masker))
     }
 }

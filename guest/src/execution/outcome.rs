@@ -1,38 +1,14 @@
 //! What a result or a failure becomes: its code, its text, and the parts of the result to keep.
 
 use std::borrow::Cow;
-use std::rc::Rc;
 
-use super::condensing::LongAnswer;
+use super::condensing::{LongAnswer, size_note};
+use super::plan::Plan;
 use super::{Code, Condensed, ResultForm};
 use crate::content::{self, Extracted, Unreadable};
 use crate::json::{self, Object, Value};
 use crate::masking::{Masker, REDACTED};
-use crate::recovery::RetryPolicy;
 use crate::types::Failure;
-
-/// All decisions about a call before it is sent, except its tool.
-#[derive(Debug)]
-pub struct Plan {
-    pub arguments: String,
-    pub read_only: bool,
-    pub idempotent: bool,
-    pub retry: RetryPolicy,
-    pub masker: Rc<Masker>,
-    pub form: ResultForm,
-    pub max_result_bytes: u64,
-    pub spill: bool,
-    pub summarize_above_tokens: Option<u64>,
-}
-
-impl Plan {
-    /// Returns the length of the longest text that stays unchanged, apart from masking.
-    pub fn max_untouched(&self) -> u64 {
-        let uncut = if self.max_result_bytes == 0 { u64::MAX } else { self.max_result_bytes };
-        let tokens = self.summarize_above_tokens.unwrap_or(u64::MAX);
-        uncut.min(tokens.saturating_mul(content::BYTES_PER_TOKEN as u64))
-    }
-}
 
 /// A result that has been read.
 #[derive(Debug)]
@@ -57,16 +33,20 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    fn new(code: Code, text: String, note: String) -> Self {
+        Outcome { code, text, content: Vec::new(), structured: None, more: None, answer: None, truncated: false, note }
+    }
+
     fn refused(code: Code, text: String) -> Self {
         let note = format!("result withheld: {text}");
-        Outcome { code, text, content: Vec::new(), structured: None, more: None, answer: None, truncated: false, note }
+        Outcome::new(code, text, note)
     }
 }
 
 /// Reads a `result`: masks it and cuts it, unless the host condenses it first. The error says why it cannot be read.
 pub fn answered(plan: &Plan, result: &str) -> Result<Answer, String> {
     let refused = |code, text| Ok(Answer::Finished(Outcome::refused(code, text)));
-    if plan.form == ResultForm::PassThrough
+    if plan.settings.form == ResultForm::PassThrough
         && let Some(outcome) = wants_input(plan, result)
     {
         return Ok(Answer::Finished(outcome));
@@ -125,15 +105,15 @@ fn wants_input(plan: &Plan, result: &str) -> Option<Outcome> {
             _ => return Some(Outcome::refused(Code::MaskingFailed, REDACTED.to_owned())),
         }
     };
-    if is_longer(&answer, plan.max_result_bytes) {
+    if content::is_longer(&answer, plan.settings.max_result_bytes) {
         let text = format!(
             "MCP tool execution failed: the server asks for input with more than {} bytes",
-            plan.max_result_bytes
+            plan.settings.max_result_bytes
         );
         return Some(Outcome::refused(Code::ResultTooLarge, text));
     }
     let note = "result: the server asks for input".to_owned();
-    Some(Outcome { answer: Some(answer), note, ..Outcome::refused(Code::Ok, String::new()) })
+    Some(Outcome { answer: Some(answer), ..Outcome::new(Code::Ok, String::new(), note) })
 }
 
 fn finish_or_condense(plan: &Plan, extracted: Extracted<'_>, result: &str, rewritten: bool) -> Answer {
@@ -199,8 +179,8 @@ fn finish(
         ref structured => structured.as_ref().map(Value::to_json),
     };
     let text = summary.as_deref().map_or_else(|| Cow::Owned(extracted.text), Cow::Borrowed);
-    let (mut text, cut) = fit(plan.max_result_bytes, text);
-    let limit = usize::try_from(plan.max_result_bytes).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+    let (mut text, cut) = fit(plan.settings.max_result_bytes, text);
+    let limit = usize::try_from(plan.settings.max_result_bytes).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
     let dropped = whole.as_ref().is_some_and(|json| json.len() > limit);
     if dropped && !cut {
         text.push_str("\n\n[TRUNCATED: structured content exceeded the size limit]");
@@ -220,36 +200,22 @@ fn finish(
     let truncated = cut || dropped || summary.is_some();
     let changed = truncated || rewritten;
     let blocks = if changed { cut_blocks(extracted.blocks, &text) } else { extracted.blocks };
-    let outcome =
-        Outcome { code, text, content: Vec::new(), structured: None, more: None, answer: None, truncated, note };
-    match plan.form {
+    let outcome = Outcome { truncated, ..Outcome::new(code, text, note) };
+    match plan.settings.form {
         ResultForm::Text => {
             let (content, truncated) = (blocks.iter().map(Value::to_json).collect(), truncated || overlong);
             Outcome { content, structured, more, truncated, ..outcome }
         }
-        ResultForm::PassThrough if !changed => {
-            Outcome { text: String::new(), answer: Some(result.to_owned()), ..outcome }
-        }
         ResultForm::PassThrough => {
-            let answer = cut_answer(result, blocks, dropped);
+            let answer = if changed { cut_answer(result, blocks, dropped) } else { result.to_owned() };
             Outcome { text: String::new(), answer: Some(answer), ..outcome }
         }
     }
 }
 
-/// Returns the note about the size of a text.
-pub fn size_note(bytes: usize) -> String {
-    format!("result: {bytes} bytes of text")
-}
-
-/// Reports whether a text must be cut.
-pub fn is_longer(text: &str, max_bytes: u64) -> bool {
-    max_bytes > 0 && text.len() as u64 > max_bytes
-}
-
 /// Cuts a text to size, and reports whether it was cut.
 pub fn fit(max_bytes: u64, text: Cow<'_, str>) -> (String, bool) {
-    match is_longer(&text, max_bytes) {
+    match content::is_longer(&text, max_bytes) {
         true => (content::truncate(&text, max_bytes, "result exceeded the size limit"), true),
         false => (text.into_owned(), false),
     }

@@ -39,14 +39,6 @@ impl Globs {
 
     /// Returns the first pattern that matches, as written.
     pub fn find(&self, name: &str) -> Option<&str> {
-        if let [Glob { text, pattern }] = &self.0[..]
-            && pattern == "*"
-        {
-            return Some(text);
-        }
-        if self.0.is_empty() {
-            return None;
-        }
         let name = name.to_lowercase();
         self.0.iter().find(|glob| fits(glob.pattern.as_bytes(), name.as_bytes())).map(|glob| &*glob.text)
     }

@@ -48,26 +48,24 @@ impl Grants {
 
     /// Returns the first grant that covers the tool.
     pub fn covering(&self, server: &str, tool: &str) -> Option<&str> {
-        self.0.iter().find(|grant| !grant.ambiguous && grant.covers(server, tool)).map(|grant| &*grant.text)
+        self.unambiguous().find(|grant| grant.covers(server, tool)).map(|grant| &*grant.text)
     }
 
     /// Reports whether a grant covers the server or one of its tools.
     pub fn touch(&self, server: &str) -> bool {
-        let touches = |meaning: &Meaning| match meaning {
-            Meaning::Everything => true,
-            Meaning::Server(id) | Meaning::Tool(id, _) => id == server,
+        let touches = |meaning: &Meaning| {
+            meaning.covers_server(server) || matches!(meaning, Meaning::Tool(id, _) if id == server)
         };
-        self.0.iter().any(|grant| !grant.ambiguous && grant.meanings.iter().any(touches))
+        self.unambiguous().any(|grant| grant.meanings.iter().any(touches))
     }
 
     /// Reports whether a grant covers the whole server.
     pub fn cover_server(&self, server: &str) -> bool {
-        let whole = |meaning: &Meaning| match meaning {
-            Meaning::Everything => true,
-            Meaning::Server(id) => id == server,
-            Meaning::Tool(..) => false,
-        };
-        self.0.iter().any(|grant| !grant.ambiguous && grant.meanings.iter().any(whole))
+        self.unambiguous().any(|grant| grant.meanings.iter().any(|meaning| meaning.covers_server(server)))
+    }
+
+    fn unambiguous(&self) -> impl Iterator<Item = &Grant> {
+        self.0.iter().filter(|grant| !grant.ambiguous)
     }
 
     /// Returns the first required capability that the principal does not have.
@@ -89,15 +87,21 @@ impl Grants {
 
 impl Grant {
     fn covers(&self, server: &str, tool: &str) -> bool {
-        self.meanings.iter().any(|meaning| match meaning {
-            Meaning::Everything => true,
-            Meaning::Server(id) => id == server,
-            Meaning::Tool(id, name) => id == server && name == tool,
-        })
+        let is_tool = |meaning: &Meaning| matches!(meaning, Meaning::Tool(id, name) if id == server && name == tool);
+        self.meanings.iter().any(|meaning| meaning.covers_server(server) || is_tool(meaning))
     }
 }
 
 impl Meaning {
+    /// Reports whether it means the whole server.
+    fn covers_server(&self, server: &str) -> bool {
+        match self {
+            Meaning::Everything => true,
+            Meaning::Server(id) => id == server,
+            Meaning::Tool(..) => false,
+        }
+    }
+
     fn spell(&self) -> String {
         match self {
             Meaning::Everything => "server:*".to_owned(),

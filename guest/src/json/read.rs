@@ -51,8 +51,7 @@ impl<'a> Reader<'a> {
                 Some(b'{') => {
                     self.at += 1;
                     self.blanks();
-                    if self.peek() == Some(b'}') {
-                        self.at += 1;
+                    if self.accept(b"}") {
                         Value::Object(Object::new())
                     } else {
                         self.push(&stack)?;
@@ -64,8 +63,7 @@ impl<'a> Reader<'a> {
                 Some(b'[') => {
                     self.at += 1;
                     self.blanks();
-                    if self.peek() == Some(b']') {
-                        self.at += 1;
+                    if self.accept(b"]") {
                         Value::Array(Vec::new())
                     } else {
                         self.push(&stack)?;
@@ -129,11 +127,7 @@ impl<'a> Reader<'a> {
         }
         let key = self.string()?;
         self.blanks();
-        if self.peek() != Some(b':') {
-            return Err(Error::Syntax("`:`", self.at));
-        }
-        self.at += 1;
-        Ok(key)
+        if self.accept(b":") { Ok(key) } else { Err(Error::Syntax("`:`", self.at)) }
     }
 
     fn word(&mut self, word: &'static str, value: Value<'a>) -> Result<Value<'a>, Error> {
@@ -147,23 +141,15 @@ impl<'a> Reader<'a> {
 
     fn number(&mut self) -> Result<Cow<'a, str>, Error> {
         let start = self.at;
-        if self.peek() == Some(b'-') {
-            self.at += 1;
-        }
-        if self.peek() == Some(b'0') {
-            self.at += 1;
-        } else {
+        self.accept(b"-");
+        if !self.accept(b"0") {
             self.digits()?;
         }
-        if self.peek() == Some(b'.') {
-            self.at += 1;
+        if self.accept(b".") {
             self.digits()?;
         }
-        if let Some(b'e' | b'E') = self.peek() {
-            self.at += 1;
-            if let Some(b'+' | b'-') = self.peek() {
-                self.at += 1;
-            }
+        if self.accept(b"eE") {
+            self.accept(b"+-");
             self.digits()?;
         }
         Ok(Cow::Borrowed(&self.text[start..self.at]))
@@ -193,6 +179,13 @@ impl<'a> Reader<'a> {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
             self.at += 1;
         }
+    }
+
+    /// Skips the next byte if it is one of these.
+    fn accept(&mut self, bytes: &[u8]) -> bool {
+        let found = self.peek().is_some_and(|next| bytes.contains(&next));
+        self.at += usize::from(found);
+        found
     }
 
     fn peek(&self) -> Option<u8> {

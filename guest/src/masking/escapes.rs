@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use super::Span;
 use super::fold::{Fold, as_seen};
+use super::view::View;
 
 /// Unescapes letters, digits and common signs in JSON that are written as `\\u` escapes, as well as invisible
 /// characters and look-alikes: a key that is written that way means the same and must be found.
 pub fn plain(json: &str) -> Cow<'_, str> {
-    View::spelt(json).map_or(Cow::Borrowed(json), |view| Cow::Owned(view.text))
+    spelt(json).map_or(Cow::Borrowed(json), |view| Cow::Owned(view.text))
 }
 
 /// Returns the first character of a text if it is written as a `\\u` escape.
@@ -26,142 +27,115 @@ const SPELT: usize = 6;
 /// Separates two strings in a view; no rule matches across it.
 pub const BREAK: char = '\0';
 
-/// The unescaped contents of all strings with escapes in a text, separated by breaks.
-#[derive(Debug)]
-pub struct View {
-    /// The unescaped text.
-    pub text: String,
-    /// Where offsets diverge: from the first offset on, the view continues at the second one in the text.
-    turns: Vec<(usize, usize)>,
+/// Unescapes all `\\u` escapes in a text, if there are any. They mean the same in nested strings and in text that
+/// is not JSON as a whole.
+pub fn spelt(text: &str) -> Option<View> {
+    if !text.contains("\\u") {
+        return None;
+    }
+    let mut view = View::default();
+    let (mut at, mut copied) = (0, 0);
+    while let Some(slash) = text[at..].find('\\').map(|found| at + found) {
+        if let Some(letter) = spelt_letter(&text[slash..]) {
+            view.text.push_str(&text[copied..slash]);
+            view.text.push(letter);
+            at = slash + SPELT;
+            copied = at;
+            view.turn(at);
+        } else {
+            // Skip the backslash together with the character that it escapes, so that `\\\\u0041` is not misread.
+            at = slash + 1 + text[slash + 1..].chars().next().map_or(0, char::len_utf8);
+        }
+    }
+    if copied == 0 {
+        return None;
+    }
+    view.text.push_str(&text[copied..]);
+    Some(view)
 }
 
-impl View {
-    /// Unescapes all `\\u` escapes in a text, if there are any. They mean the same in nested strings and in text that
-    /// is not JSON as a whole.
-    pub fn spelt(text: &str) -> Option<View> {
-        if !text.contains("\\u") {
-            return None;
-        }
-        let mut view = View { text: String::with_capacity(text.len()), turns: vec![(0, 0)] };
-        let (mut at, mut copied) = (0, 0);
-        while let Some(slash) = text[at..].find('\\').map(|found| at + found) {
-            if let Some(letter) = spelt_letter(&text[slash..]) {
-                view.text.push_str(&text[copied..slash]);
-                view.text.push(letter);
-                at = slash + SPELT;
-                copied = at;
-                view.turns.push((view.text.len(), at));
-            } else {
-                // Skip the backslash together with the character that it escapes, so that `\\\\u0041` is not misread.
-                at = slash + 1 + text[slash + 1..].chars().next().map_or(0, char::len_utf8);
+/// Returns the unescaped contents of all strings with escapes in a text, separated by breaks, if there are any.
+pub fn strings(text: &str) -> Option<View> {
+    let bytes = text.as_bytes();
+    let mut view = View::default();
+    let mut at = bytes.iter().position(|byte| *byte == b'\\')?;
+    // The first backslash is in a string that began on the same line.
+    at = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let mut outside = at;
+    while at < bytes.len() {
+        at = match bytes[at] {
+            b'"' => read(&mut view, text, at + 1) + 1,
+            b'\\' => {
+                let slashes = bytes[at..].iter().take_while(|byte| **byte == b'\\').count();
+                if bytes.get(at + slashes) == Some(&b'"') {
+                    // Escaped quotes outside a string: the beginning of the string was cut off.
+                    read(&mut view, text, outside) + 1
+                } else {
+                    at + slashes
+                }
             }
-        }
-        if copied == 0 {
-            return None;
-        }
-        view.text.push_str(&text[copied..]);
-        Some(view)
-    }
-
-    /// Maps a span of a view from [`Self::spelt`] back to the text.
-    pub fn within(&self, span: Span) -> Span {
-        Span { start: self.place(span.start), end: self.place(span.end), ..span }
-    }
-
-    /// Reads the strings with escapes in a text, if there are any.
-    pub fn of(text: &str) -> Option<View> {
-        let bytes = text.as_bytes();
-        let mut view = View { text: String::new(), turns: Vec::new() };
-        let mut at = bytes.iter().position(|byte| *byte == b'\\')?;
-        // The first backslash is in a string that began on the same line.
-        at = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-        let mut outside = at;
-        while at < bytes.len() {
-            at = match bytes[at] {
-                b'"' => view.read(text, at + 1) + 1,
-                b'\\' => {
-                    let slashes = bytes[at..].iter().take_while(|byte| **byte == b'\\').count();
-                    if bytes.get(at + slashes) == Some(&b'"') {
-                        // Escaped quotes outside a string: the beginning of the string was cut off.
-                        view.read(text, outside) + 1
-                    } else {
-                        at + slashes
-                    }
-                }
-                b'\n' => at + 1,
-                _ => {
-                    at += 1;
-                    continue;
-                }
-            };
-            outside = at;
-        }
-        (!view.text.is_empty()).then_some(view)
-    }
-
-    /// Reads one string up to its closing quote, or the end of the line or text, and returns that position.
-    fn read(&mut self, text: &str, start: usize) -> usize {
-        let bytes = text.as_bytes();
-        let mut end = start;
-        let mut escaped = false;
-        while end < bytes.len() && !matches!(bytes[end], b'"' | b'\n') {
-            escaped |= bytes[end] == b'\\';
-            end += if bytes[end] == b'\\' && bytes.get(end + 1).is_some_and(|next| *next != b'\n') { 2 } else { 1 };
-        }
-        if !escaped {
-            return end;
-        }
-        let stop = end;
-        // Ignore an escape that is cut off.
-        let slashes = bytes[start..end].iter().rev().take_while(|byte| **byte == b'\\').count();
-        if slashes % 2 == 1 {
-            end -= 1;
-        }
-        if !self.text.is_empty() {
-            self.text.extend(['\n', BREAK, '\n']);
-        }
-        self.turns.push((self.text.len(), start));
-        let mut copied = start;
-        let mut at = start;
-        while let Some(found) = text[at..end].find('\\') {
-            let slash = at + found;
-            let Some((letter, length)) = escape(&bytes[slash + 1..end]) else {
-                at = slash + 1;
+            b'\n' => at + 1,
+            _ => {
+                at += 1;
                 continue;
-            };
-            self.text.push_str(&text[copied..slash]);
-            self.turns.push((self.text.len(), slash));
-            self.text.push(letter);
-            at = slash + 1 + length;
-            copied = at;
-            self.turns.push((self.text.len(), at));
-        }
-        self.text.push_str(&text[copied..end]);
-        stop
+            }
+        };
+        outside = at;
     }
+    (!view.text.is_empty()).then_some(view)
+}
 
-    /// Maps a span of the view back to the text; a span across a break becomes one span per string.
-    pub fn outside(&self, span: Span) -> impl Iterator<Item = Span> + '_ {
-        let mut start = span.start;
-        self.text[span.start..span.end].split(BREAK).filter_map(move |piece| {
-            let from = start + piece.len() - piece.trim_start_matches('\n').len();
-            let to = start + piece.trim_end_matches('\n').len();
-            start += piece.len() + BREAK.len_utf8();
-            (from < to).then(|| Span {
-                start: self.place(from),
-                end: self.place(to),
-                level: span.level + 1,
-                quoted: span.quoted.map(|slashes| 2 * slashes + 1),
-                ..span
-            })
-        })
+/// Adds one string, up to its closing quote, or the end of the line or text, and returns that position.
+fn read(view: &mut View, text: &str, start: usize) -> usize {
+    let bytes = text.as_bytes();
+    let mut end = start;
+    let mut escaped = false;
+    while end < bytes.len() && !matches!(bytes[end], b'"' | b'\n') {
+        escaped |= bytes[end] == b'\\';
+        end += if bytes[end] == b'\\' && bytes.get(end + 1).is_some_and(|next| *next != b'\n') { 2 } else { 1 };
     }
+    if !escaped {
+        return end;
+    }
+    let stop = end;
+    // Ignore an escape that is cut off.
+    let slashes = bytes[start..end].iter().rev().take_while(|byte| **byte == b'\\').count();
+    if slashes % 2 == 1 {
+        end -= 1;
+    }
+    if !view.text.is_empty() {
+        view.text.extend(['\n', BREAK, '\n']);
+    }
+    view.turn(start);
+    let mut copied = start;
+    let mut at = start;
+    while let Some(found) = text[at..end].find('\\') {
+        let slash = at + found;
+        let Some((letter, length)) = escape(&bytes[slash + 1..end]) else {
+            at = slash + 1;
+            continue;
+        };
+        view.text.push_str(&text[copied..slash]);
+        view.turn(slash);
+        view.text.push(letter);
+        at = slash + 1 + length;
+        copied = at;
+        view.turn(at);
+    }
+    view.text.push_str(&text[copied..end]);
+    stop
+}
 
-    fn place(&self, at: usize) -> usize {
-        let next = self.turns.partition_point(|(view, _)| *view <= at);
-        let (view, text) = self.turns[next.saturating_sub(1)];
-        text + (at - view)
-    }
+/// Maps a span of a view from [`strings`] back to the text; a span across a break becomes one span per string.
+pub fn outside(view: &View, span: Span) -> impl Iterator<Item = Span> + '_ {
+    let mut start = span.start;
+    view.text[span.start..span.end].split(BREAK).filter_map(move |piece| {
+        let from = start + piece.len() - piece.trim_start_matches('\n').len();
+        let to = start + piece.trim_end_matches('\n').len();
+        start += piece.len() + BREAK.len_utf8();
+        let quoted = span.quoted.map(|slashes| 2 * slashes + 1);
+        (from < to).then(|| view.outside(Span { start: from, end: to, level: span.level + 1, quoted, ..span }))
+    })
 }
 
 /// Reads an escape after its backslash; returns the character and the number of bytes read.
@@ -230,19 +204,19 @@ mod tests {
             (r#""x\é" "y\é"#, Some("x\\é\n\0\ny\\é")),
             (r#""x\r\ny\/z""#, Some("x\r\ny/z")),
         ] {
-            assert_eq!(View::of(text).map(|view| view.text).as_deref(), said, "{text}");
+            assert_eq!(strings(text).map(|view| view.text).as_deref(), said, "{text}");
         }
     }
 
     #[test]
     fn spans_of_a_view_find_their_place_in_the_text() {
         let text = r#"{"a":"x\nsecret\u0041","b":"\tmore"}"#;
-        let view = View::of(text).unwrap();
+        let view = strings(text).unwrap();
         let whole = Span::new(2, view.text.len());
-        let found: Vec<&str> = view.outside(whole).map(|span| &text[span.start..span.end]).collect();
+        let found: Vec<&str> = outside(&view, whole).map(|span| &text[span.start..span.end]).collect();
         assert_eq!(found, [r"secret\u0041", r"\tmore"]);
         let at = view.text.find(BREAK).unwrap();
-        assert_eq!(view.outside(Span::new(at - 1, at + 2)).count(), 0, "a break stands for nothing");
+        assert_eq!(outside(&view, Span::new(at - 1, at + 2)).count(), 0, "a break stands for nothing");
     }
 
     #[test]

@@ -1,16 +1,7 @@
 //! A text as a reader sees it: without invisible characters, and with plain letters instead of look-alikes that Unicode
 //! treats as equal (`ｐａｓｓｗｏｒｄ`). Rules search it in addition to the original text.
 
-use super::Span;
-
-/// A text with some characters removed or replaced, and the original offsets of the others.
-#[derive(Debug)]
-pub struct Folded {
-    /// The folded text.
-    pub text: String,
-    /// Where offsets diverge: from the first offset on, this text continues at the second one in the original.
-    turns: Vec<(usize, usize)>,
-}
+use super::view::View;
 
 /// What happens to a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,50 +11,33 @@ pub enum Fold {
     As(char),
 }
 
-impl Folded {
-    /// Returns the text as a reader sees it, if that differs.
-    pub fn as_seen(text: &str) -> Option<Folded> {
-        if text.is_ascii() { None } else { Folded::of(text, as_seen) }
-    }
+/// Returns the text as a reader sees it, if that differs.
+pub fn text_as_seen(text: &str) -> Option<View> {
+    if text.is_ascii() { None } else { folded(text, as_seen) }
+}
 
-    /// Returns the text without line breaks, if it has any.
-    pub fn as_one_line(text: &str) -> Option<Folded> {
-        Folded::of(text, |c| if matches!(c, '\n' | '\r') { Fold::Drop } else { Fold::Keep })
-    }
+/// Returns the text without line breaks, if it has any.
+pub fn one_line(text: &str) -> Option<View> {
+    folded(text, |c| if matches!(c, '\n' | '\r') { Fold::Drop } else { Fold::Keep })
+}
 
-    fn of(text: &str, fold: impl Fn(char) -> Fold) -> Option<Folded> {
-        let first = text.char_indices().find(|(_, c)| fold(*c) != Fold::Keep)?.0;
-        let mut folded = Folded { text: text[..first].to_owned(), turns: vec![(0, 0)] };
-        for (at, c) in text[first..].char_indices().map(|(at, c)| (first + at, c)) {
-            let seen = match fold(c) {
-                Fold::Keep => c,
-                Fold::Drop => {
-                    folded.turn(at + c.len_utf8());
-                    continue;
-                }
-                Fold::As(seen) => seen,
-            };
-            folded.text.push(seen);
-            if seen != c {
-                folded.turn(at + c.len_utf8());
-            }
+fn folded(text: &str, fold: impl Fn(char) -> Fold) -> Option<View> {
+    if text.chars().all(|c| fold(c) == Fold::Keep) {
+        return None;
+    }
+    let mut view = View::default();
+    for (at, c) in text.char_indices() {
+        let fold = fold(c);
+        match fold {
+            Fold::Keep => view.text.push(c),
+            Fold::Drop => {}
+            Fold::As(seen) => view.text.push(seen),
         }
-        Some(folded)
+        if fold != Fold::Keep {
+            view.turn(at + c.len_utf8());
+        }
     }
-
-    fn turn(&mut self, to: usize) {
-        self.turns.push((self.text.len(), to));
-    }
-
-    /// Maps a span of this text back to the original.
-    pub fn outside(&self, span: Span) -> Span {
-        let place = |at: usize| {
-            let next = self.turns.partition_point(|(here, _)| *here <= at);
-            let (here, there) = self.turns[next.saturating_sub(1)];
-            there + (at - here)
-        };
-        Span { start: place(span.start), end: place(span.end), ..span }
-    }
+    Some(view)
 }
 
 /// Returns what a reader sees instead of a character.
@@ -107,6 +81,7 @@ pub fn as_seen(c: char) -> Fold {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::masking::Span;
 
     #[test]
     fn a_text_is_seen_without_what_is_invisible_and_in_plain_letters() {
@@ -118,18 +93,18 @@ mod tests {
             ("密码：ordinary，text é", None),
             ("plain", None),
         ] {
-            assert_eq!(Folded::as_seen(text).map(|folded| folded.text).as_deref(), seen, "{text}");
+            assert_eq!(text_as_seen(text).map(|folded| folded.text).as_deref(), seen, "{text}");
         }
     }
 
     #[test]
     fn spans_find_their_place_in_the_text_before() {
         let text = "é ｐ\u{200b}ａss: ｘ\u{200b}y!";
-        let folded = Folded::as_seen(text).unwrap();
+        let folded = text_as_seen(text).unwrap();
         for part in ["pass", "xy", "ss: ", "!", "é"] {
             let at = folded.text.find(part).unwrap();
             let span = folded.outside(Span::new(at, at + part.len()));
-            let before = Folded::as_seen(&text[span.start..span.end]).map(|folded| folded.text);
+            let before = text_as_seen(&text[span.start..span.end]).map(|folded| folded.text);
             assert_eq!(before.as_deref().unwrap_or(&text[span.start..span.end]), part);
         }
     }

@@ -3,47 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::lower::lower;
+use super::target::Target;
 use crate::types::ToolRef;
-
-/// The provider or client that reads the names and schemas.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Target {
-    /// Any MCP client.
-    Mcp,
-    /// Anthropic's API.
-    Anthropic,
-    /// OpenAI's API, and clients with the same limits.
-    Openai,
-    /// Gemini's API.
-    Gemini,
-    /// Cursor.
-    Cursor,
-}
-
-impl Target {
-    /// Every target.
-    pub const ALL: [Target; 5] = [Target::Mcp, Target::Anthropic, Target::Openai, Target::Gemini, Target::Cursor];
-
-    /// Returns the maximum length of a name, in characters.
-    fn limit(self) -> usize {
-        match self {
-            Target::Mcp | Target::Anthropic => 128,
-            Target::Openai | Target::Gemini => 64,
-            Target::Cursor => 60,
-        }
-    }
-
-    /// Reports whether a name may contain this character.
-    fn accepts(self, letter: char) -> bool {
-        letter.is_ascii_alphanumeric()
-            || match letter {
-                '_' => true,
-                '-' => self != Target::Cursor,
-                '.' => matches!(self, Target::Mcp | Target::Gemini),
-                _ => false,
-            }
-    }
-}
 
 /// A target, and the prefix that its client puts before every name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::facts::{Facts, Part, Shape, Trail, weight};
 use self::reference::Document;
-use super::fit::Target;
+use super::target::Target;
 use crate::json::{self, Object, Value};
 
 /// Returns the schema in a form that the target accepts; lowering it again changes nothing.

@@ -53,9 +53,6 @@ impl Check {
             Value::Object(members) => self.members(members, schema, path, depth),
             _ => {}
         }
-        if !schema.rare {
-            return;
-        }
         for branch in schema.branches("allOf") {
             self.value(value, branch, path, depth + 1);
         }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Deserialize;
 use tokio::time::Instant;
 use wasmtime::component::Accessor;
 
@@ -12,6 +11,7 @@ use super::context::{FailedRequest, GrantedServers};
 use super::{Toolgate, ToolgateCtx};
 use crate::failure::{Failure, RequestError};
 use crate::gate::enter_queues;
+use crate::json;
 use crate::logic::types::{Json, Phase};
 use crate::registry::{Lease, Link};
 use crate::session::{RequestTimeouts, SessionRequest};
@@ -51,7 +51,7 @@ async fn request(servers: &GrantedServers, server: &str, method: &str, params: &
     let counted = call.then(|| link.stats().begin());
     let begun = Instant::now();
     let session = lease.session();
-    let outcome = session.request(SessionRequest { method, params, timeouts: patience, progress: None }).await;
+    let outcome = session.request(SessionRequest::new(method, params, patience)).await;
     if let Some(counted) = counted {
         counted.finish(begun.elapsed(), if outcome.is_ok() { StatsOutcome::Ok } else { StatsOutcome::Failed });
     }
@@ -95,9 +95,6 @@ fn say(failed: RequestError) -> Said {
 
 /// Returns the name of the tool that these `params` call.
 fn tool_in(params: &str) -> String {
-    #[derive(Deserialize)]
-    struct CallParams {
-        name: String,
-    }
-    serde_json::from_str(params).map(|CallParams { name }| name).unwrap_or_default()
+    let name = json::find_members(params, ["name"]).ok().and_then(|[name]| json::decode_string(&params[name?]));
+    name.unwrap_or_default()
 }

@@ -214,7 +214,6 @@ impl<'a> JsonScanner<'a> {
 
     /// Skips to the next special byte in a string: a quote, a backslash, or a control character.
     fn skip_to_special(&mut self) -> Option<u8> {
-        let mut words = 0;
         while let Some(word) = self.bytes[self.at..].first_chunk() {
             let marks = marks(u64::from_le_bytes(*word));
             if marks != 0 {
@@ -222,13 +221,8 @@ impl<'a> JsonScanner<'a> {
                 return self.peek();
             }
             self.at += 8;
-            words += 1;
-            if words == LONG {
-                self.at += plain_blocks(&self.bytes[self.at..]) * BLOCK;
-            }
         }
-        let is_special = |byte: &u8| is_special(*byte);
-        self.at += self.bytes[self.at..].iter().position(is_special)?;
+        self.at += self.bytes[self.at..].iter().position(|byte| matches!(byte, b'"' | b'\\' | ..b' '))?;
         self.peek()
     }
 }
@@ -239,20 +233,6 @@ fn marks(word: u64) -> u64 {
     (word.wrapping_sub(ONES * 0x20) | same(b'"') | same(b'\\')) & !word & (ONES << 7)
 }
 
-/// Counts the leading blocks without special bytes. Each is checked without an early exit, so that the compiler can
-/// vectorize the loop.
-fn plain_blocks(bytes: &[u8]) -> usize {
-    let is_plain = |block: &&[u8]| !block.iter().fold(false, |any, byte| any | is_special(*byte));
-    bytes.chunks_exact(BLOCK).take_while(is_plain).count()
-}
-
-fn is_special(byte: u8) -> bool {
-    (byte < b' ') | (byte == b'"') | (byte == b'\\')
-}
-
-/// After this many plain 8-byte words, a string is probably long, so whole blocks are checked.
-const LONG: u32 = 8;
-const BLOCK: usize = 64;
 /// A 1 in each byte.
 const ONES: u64 = u64::MAX / 255;
 

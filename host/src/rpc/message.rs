@@ -1,22 +1,20 @@
 //! What a message is, and where its parts are in its text: the id, the method, the params or the result stay as they were
 //! written.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use super::code::{INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR};
-use super::params::{Params, range_within};
+use super::params::Params;
 use crate::failure::{Failure, RequestError, RpcError};
-use crate::json::{self, JsonObject, scan};
+use crate::json::{self, JsonObject, find_members};
 use crate::transport::RequestId;
 
 /// A message, as it arrived.
-#[derive(Debug)]
 pub enum Message {
     /// It wants an answer.
     Request(Request),
@@ -33,21 +31,50 @@ pub enum Message {
 impl Message {
     /// Reads a text.
     pub fn read(text: String) -> Self {
-        let read = match is_batch(&text) {
-            true => parts_of_batch(&text).map(Read::Batch),
-            false => read(&text),
-        };
-        match read {
-            Ok(Read::Request { id, method, params }) => Message::Request(Request { text, id, method, params }),
-            Ok(Read::Notification { method, params, null_id }) => {
-                Message::Notification(Notification { text, method, params, null_id })
-            }
-            Ok(Read::Response { id, outcome, version }) => {
-                Message::Response(Response { text, id, outcome, has_version: version })
-            }
-            Ok(Read::Batch(parts)) => Message::Batch(Batch { text, parts }),
-            Err(reason) => Message::Unreadable(Unreadable { text, reason }),
+        if is_batch(&text) {
+            return match serde_json::from_str::<Vec<&RawValue>>(&text) {
+                Ok(parts) => Message::Batch(Batch { parts: parts.into_iter().map(Message::read_part).collect(), text }),
+                Err(error) => Message::unreadable(text, Reason::of(&error)),
+            };
         }
+        let found = find_members(&text, ["id", "method", "params", "result", "error", "jsonrpc"]);
+        let [id, method, params, result, error, jsonrpc] = match found {
+            Ok(members) => members,
+            Err(error) => return Message::unreadable(text, Reason::of(&error)),
+        };
+        let given = |place: &Range<usize>| text[place.clone()] != *"null";
+        let null_id = id.as_ref().is_some_and(|id| !given(id));
+        let id = id.filter(given);
+        if let Some(method) = method.filter(given) {
+            let Some(method) = json::decode_string(&text[method]) else {
+                return Message::unreadable(text, Reason::Rpc("its method is not a string"));
+            };
+            let params = Params::find(&text, params.filter(given));
+            return match id {
+                Some(id) => Message::Request(Request { text, id, method, params }),
+                None => Message::Notification(Notification { text, method, params, null_id }),
+            };
+        }
+        let outcome = match (error.filter(given), result) {
+            (Some(error), _) => Err(rpc_error(&text[error])),
+            (None, Some(result)) => Ok(result),
+            (None, None) => return Message::unreadable(text, Reason::Rpc(NO_MESSAGE)),
+        };
+        let id = id.map_or(ResponseId::Missing, |id| ResponseId::read(&text[id]));
+        Message::Response(Response { text, id, outcome, has_version: jsonrpc.is_some() })
+    }
+
+    /// Reads a part of a batch.
+    fn read_part(part: &RawValue) -> Self {
+        let text = part.get().to_owned();
+        match is_batch(&text) {
+            false => Message::read(text),
+            true => Message::unreadable(text, Reason::Rpc("a batch is not part of a batch")),
+        }
+    }
+
+    fn unreadable(text: String, reason: Reason) -> Self {
+        Message::Unreadable(Unreadable { text, reason })
     }
 
     /// Whether it is to be answered; a text that is not a message is, with an error.
@@ -73,7 +100,7 @@ impl Message {
             Message::Batch(batch) => return batch.parts.iter().any(|part| part.has_meta(name)),
             Message::Response(_) | Message::Unreadable(_) => return false,
         };
-        params.meta(text).and_then(JsonObject::read).is_some_and(|meta| meta.get(name).is_some())
+        params.member(text, "_meta").and_then(JsonObject::read).is_some_and(|meta| meta.get(name).is_some())
     }
 
     /// The id of a request, as it was written.
@@ -106,7 +133,7 @@ impl From<String> for Message {
 pub struct Request {
     text: String,
     id: Range<usize>,
-    method: Name,
+    method: String,
     params: Params,
 }
 
@@ -123,7 +150,7 @@ impl Request {
 
     /// The method.
     pub fn method(&self) -> &str {
-        self.method.text(&self.text)
+        &self.method
     }
 
     /// The params, as they were written; an empty object where there are none.
@@ -133,7 +160,7 @@ impl Request {
 
     /// The `_meta` of the params; `None` where there is none or it is not an object.
     pub fn meta(&self) -> Option<JsonObject> {
-        self.params.meta(&self.text).and_then(JsonObject::read)
+        self.param("_meta").and_then(JsonObject::read)
     }
 
     /// The member of the params with this name, of those that tell what a request is about: `name`, `uri`, `arguments`.
@@ -150,7 +177,7 @@ impl Request {
 /// A notification.
 pub struct Notification {
     text: String,
-    method: Name,
+    method: String,
     params: Params,
     null_id: bool,
 }
@@ -158,7 +185,7 @@ pub struct Notification {
 impl Notification {
     /// The method.
     pub fn method(&self) -> &str {
-        self.method.text(&self.text)
+        &self.method
     }
 
     /// The params, as they were written.
@@ -241,7 +268,7 @@ enum Reason {
     /// It is not JSON; where the parser gave up.
     Json { why: String, place: String },
     /// It is JSON, but not JSON-RPC.
-    Rpc(String),
+    Rpc(&'static str),
 }
 
 impl Unreadable {
@@ -253,7 +280,8 @@ impl Unreadable {
     /// Why it cannot be read. It may quote the text.
     pub fn why(&self) -> &str {
         match &self.reason {
-            Reason::Json { why, .. } | Reason::Rpc(why) => why,
+            Reason::Json { why, .. } => why,
+            Reason::Rpc(why) => why,
         }
     }
 
@@ -268,14 +296,9 @@ impl Unreadable {
     /// The id of the request that it seems to answer, so that its caller need not wait in vain. A line of a log may have an
     /// `id` too: the text must look like a response.
     pub fn probable_id(&self) -> Option<RequestId> {
-        #[derive(Deserialize)]
-        struct Version {
-            #[serde(default)]
-            jsonrpc: Option<serde::de::IgnoredAny>,
-        }
         let text = &self.text;
-        let is_response = match serde_json::from_str::<Version>(text) {
-            Ok(Version { jsonrpc }) => jsonrpc.is_some(),
+        let is_response = match find_members(text, ["jsonrpc"]) {
+            Ok([version]) => version.is_some(),
             Err(_) => [r#""jsonrpc""#, r#""result""#, r#""error""#].iter().any(|key| text.contains(key)),
         };
         if !is_response {
@@ -333,100 +356,10 @@ impl fmt::Debug for Reply {
     }
 }
 
-/// A name in a text: nearly always a range of it, otherwise what its escapes mean.
-enum Name {
-    Plain(Range<usize>),
-    Escaped(String),
-}
-
-impl Name {
-    fn text<'a>(&'a self, text: &'a str) -> &'a str {
-        match self {
-            Name::Plain(range) => &text[range.clone()],
-            Name::Escaped(name) => name,
-        }
-    }
-}
-
-/// A message without its text.
-enum Read {
-    Request { id: Range<usize>, method: Name, params: Params },
-    Notification { method: Name, params: Params, null_id: bool },
-    Response { id: ResponseId, outcome: Result<Range<usize>, RpcError>, version: bool },
-    Batch(Vec<Message>),
-}
-
-/// Where the members of a message are that mean something.
-#[derive(Default)]
-struct Members {
-    id: Option<Range<usize>>,
-    method: Option<Range<usize>>,
-    params: Option<Range<usize>>,
-    result: Option<Range<usize>>,
-    error: Option<Range<usize>>,
-    jsonrpc: Option<Range<usize>>,
-}
-
-impl Members {
-    fn find(text: &str) -> Result<Self, Reason> {
-        match Members::scan(text) {
-            Some(members) => Ok(members),
-            None => Members::parse(text),
-        }
-    }
-
-    /// Finds them in a text that is written plainly; anything else is for the parser.
-    fn scan(text: &str) -> Option<Self> {
-        let mut members = Members::default();
-        scan::members(text, |name, place| {
-            let member = match name {
-                "id" => &mut members.id,
-                "method" => &mut members.method,
-                "params" => &mut members.params,
-                "result" => &mut members.result,
-                "error" => &mut members.error,
-                "jsonrpc" => &mut members.jsonrpc,
-                _ => return true,
-            };
-            // A member that is there twice is for the parser to refuse.
-            member.replace(place).is_none()
-        })?;
-        Some(members)
-    }
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        #[derive(Deserialize)]
-        struct Envelope<'a> {
-            #[serde(borrow, default, deserialize_with = "present")]
-            id: Option<&'a RawValue>,
-            #[serde(borrow, default, deserialize_with = "present")]
-            method: Option<&'a RawValue>,
-            #[serde(borrow, default, deserialize_with = "present")]
-            params: Option<&'a RawValue>,
-            #[serde(borrow, default, deserialize_with = "present")]
-            result: Option<&'a RawValue>,
-            #[serde(borrow, default, deserialize_with = "present")]
-            error: Option<&'a RawValue>,
-            #[serde(borrow, default, deserialize_with = "present")]
-            jsonrpc: Option<&'a RawValue>,
-        }
-        let envelope: Envelope = serde_json::from_str(text).map_err(|error| Reason::of(&error))?;
-        let place = |value: Option<&RawValue>| value.map(|value| range_within(text, value.get()));
-        Ok(Members {
-            id: place(envelope.id),
-            method: place(envelope.method),
-            params: place(envelope.params),
-            result: place(envelope.result),
-            error: place(envelope.error),
-            jsonrpc: place(envelope.jsonrpc),
-        })
-    }
-}
-
 impl Reason {
     fn of(error: &serde_json::Error) -> Self {
         match error.classify() {
-            Category::Data => Reason::Rpc(NO_MESSAGE.to_owned()),
+            Category::Data => Reason::Rpc(NO_MESSAGE),
             _ => Reason::Json {
                 why: error.to_string(),
                 place: format!("line {}, column {}", error.line(), error.column()),
@@ -435,52 +368,8 @@ impl Reason {
     }
 }
 
-fn read(text: &str) -> Result<Read, Reason> {
-    let Members { id, method, params, result, error, jsonrpc } = Members::find(text)?;
-    let given = |place: &Range<usize>| text[place.clone()] != *"null";
-    let null_id = id.as_ref().is_some_and(|id| !given(id));
-    let id = id.filter(given);
-    if let Some(method) = method.filter(given) {
-        let method = name_of(text, method)?;
-        let params = Params::find(text, params.filter(given));
-        return Ok(match id {
-            Some(id) => Read::Request { id, method, params },
-            None => Read::Notification { method, params, null_id },
-        });
-    }
-    let outcome = match (error.filter(given), result) {
-        (Some(error), _) => Err(rpc_error(&text[error])),
-        (None, Some(result)) => Ok(result),
-        (None, None) => return Err(Reason::Rpc(NO_MESSAGE.to_owned())),
-    };
-    let id = id.map_or(ResponseId::Missing, |id| ResponseId::read(&text[id]));
-    Ok(Read::Response { id, outcome, version: jsonrpc.is_some() })
-}
-
-fn parts_of_batch(text: &str) -> Result<Vec<Message>, Reason> {
-    let parts: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| Reason::of(&error))?;
-    let part = |part: &RawValue| match is_batch(part.get()) {
-        false => Message::read(part.get().to_owned()),
-        true => Message::Unreadable(Unreadable {
-            text: part.get().to_owned(),
-            reason: Reason::Rpc("a batch is not part of a batch".to_owned()),
-        }),
-    };
-    Ok(parts.into_iter().map(part).collect())
-}
-
 fn is_batch(text: &str) -> bool {
     text.trim_ascii_start().starts_with('[')
-}
-
-fn name_of(text: &str, place: Range<usize>) -> Result<Name, Reason> {
-    if let Some(name) = text[place.clone()].strip_prefix('"').and_then(|name| name.strip_suffix('"'))
-        && !name.contains('\\')
-    {
-        return Ok(Name::Plain(place.start + 1..place.end - 1));
-    }
-    let name = json::decode_string(&text[place]).map(Name::Escaped);
-    name.ok_or_else(|| Reason::Rpc("its method is not a string".to_owned()))
 }
 
 fn rpc_error(text: &str) -> RpcError {
@@ -497,29 +386,17 @@ fn rpc_error(text: &str) -> RpcError {
     }
 }
 
-/// A member that is `null` is there.
-fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
-}
-
 /// A message shows its kind and its method, and nothing that it carries.
-macro_rules! debug_by {
-    ($($kind:ident: $shown:expr;)*) => {$(
-        impl fmt::Debug for $kind {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let shown: fn(&$kind) -> Cow<'_, str> = $shown;
-                write!(f, concat!(stringify!($kind), " {}"), shown(self))
-            }
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Message::Request(request) => write!(f, "Request {}", request.method),
+            Message::Notification(notification) => write!(f, "Notification {}", notification.method),
+            Message::Response(response) => write!(f, "Response {:?}", response.id),
+            Message::Batch(batch) => write!(f, "Batch {:?}", batch.parts),
+            Message::Unreadable(unreadable) => write!(f, "Unreadable of {} bytes", unreadable.text.len()),
         }
-    )*};
-}
-
-debug_by! {
-    Request: |request| request.method().into();
-    Notification: |notification| notification.method().into();
-    Response: |response| format!("{:?}", response.id).into();
-    Batch: |batch| format!("{:?}", batch.parts).into();
-    Unreadable: |unreadable| format!("of {} bytes", unreadable.text.len()).into();
+    }
 }
 
 const NO_MESSAGE: &str = "send an object with \"jsonrpc\", \"method\" and \"params\"";

@@ -1,27 +1,25 @@
 //! Messages as text.
 
-use std::borrow::Cow;
-
 use crate::failure::RpcError;
 use crate::transport::RequestId;
 
 /// Writes a request.
 pub fn request(id: RequestId, method: &str, params: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{}","params":{params}}}"#, escape(method))
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quote(method))
 }
 
 /// Writes a notification.
 pub fn notification(method: &str, params: Option<&str>) -> String {
-    let method = escape(method);
+    let method = quote(method);
     match params {
-        Some(params) => format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#),
-        None => format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#),
+        Some(params) => format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{params}}}"#),
+        None => format!(r#"{{"jsonrpc":"2.0","method":{method}}}"#),
     }
 }
 
 /// Writes the `params` of `tools/call`; the arguments are one JSON object.
 pub fn call_params(tool: &str, arguments: &str) -> String {
-    format!(r#"{{"name":"{}","arguments":{arguments}}}"#, escape(tool))
+    format!(r#"{{"name":{},"arguments":{arguments}}}"#, quote(tool))
 }
 
 /// Writes the result of a request. It uses the memory of the result, which may be large.
@@ -45,18 +43,6 @@ pub fn error(id: Option<&str>, error: &RpcError) -> String {
 /// Writes a text as a JSON string.
 pub fn quote(text: &str) -> String {
     serde_json::to_string(text).expect("a string is always JSON")
-}
-
-/// Escapes a text for a place between the quotes of a JSON string.
-fn escape(text: &str) -> Cow<'_, str> {
-    let plain = |byte: u8| byte >= b' ' && !matches!(byte, b'"' | b'\\');
-    match text.bytes().all(plain) {
-        true => Cow::Borrowed(text),
-        false => {
-            let quoted = quote(text);
-            Cow::Owned(quoted[1..quoted.len() - 1].to_owned())
-        }
-    }
 }
 
 #[cfg(test)]

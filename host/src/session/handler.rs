@@ -1,11 +1,10 @@
 //! Handlers of servers' questions: roots, sampling and elicitation.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::Era;
+use super::era::Era;
 use crate::failure::RpcError;
 use crate::json::to_raw;
 use crate::rpc::code::METHOD_NOT_FOUND;
@@ -75,6 +74,13 @@ pub struct ServerQuestion {
     pub params: Box<RawValue>,
 }
 
+impl ServerQuestion {
+    /// Creates a question of a session, which does not know its server's id and connection.
+    pub(super) fn new(topic: Topic, params: Box<RawValue>) -> Self {
+        ServerQuestion { server: String::new(), connection: 0, topic, params }
+    }
+}
+
 /// The topic of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
@@ -123,7 +129,7 @@ impl Handler for NullHandler {
     fn answer(&self, question: ServerQuestion) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
         let answer = match question.topic {
             // Without a person the answer is `decline`, so that the tool can go on.
-            Topic::Elicitation => Ok(to_raw(&[("action", "decline")].into_iter().collect::<BTreeMap<_, _>>())),
+            Topic::Elicitation => Ok(to_raw(&serde_json::json!({"action": "decline"}))),
             Topic::Roots => Err(RpcError::new(METHOD_NOT_FOUND, "this client has no roots")),
             Topic::Sampling => Err(RpcError::new(METHOD_NOT_FOUND, "this client has no model to sample")),
         };

@@ -86,11 +86,9 @@ fn argument(arguments: Option<&str>, path: &[String]) -> Option<String> {
 pub fn describe(method: &str, params: &str, tools: &ToolHeaders, headers: &mut Vec<(HeaderName, HeaderValue)>) {
     #[derive(Deserialize, Default)]
     struct Params<'a> {
-        #[serde(default)]
         name: Option<String>,
-        #[serde(default)]
         uri: Option<String>,
-        #[serde(default, borrow)]
+        #[serde(borrow)]
         arguments: Option<&'a RawValue>,
     }
     headers.push((METHOD, encode(method)));

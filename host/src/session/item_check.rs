@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::ListKind;
+use super::list_kind::ListKind;
 use crate::json::{JsonObject, to_raw};
 
 /// The outcome of checking an item.
@@ -23,22 +23,21 @@ enum MemberType {
     Object,
     List,
 }
+use MemberType::{Flag, List, Number, Object, Text};
 
 /// Checks an item of a list; the error says why it cannot be used.
 pub(super) fn check_item(kind: ListKind, item: &RawValue) -> Result<ItemCheck, String> {
     let mut object = JsonObject::read(item.get()).ok_or("it is not an object")?;
-    let mut changed = match kind {
-        ListKind::Tools => tool(&mut object)?,
-        ListKind::Resources => resource(&mut object, "uri")?,
-        ListKind::Templates => resource(&mut object, "uriTemplate")?,
-        ListKind::Prompts => prompt(&mut object)?,
-    };
-    changed |= keep(
-        &mut object,
-        &[("title", MemberType::Text), ("description", MemberType::Text), ("_meta", MemberType::Object)],
-    );
-    changed |= keep_if(&mut object, "icons", |icons| each(icons, |icon| is_text(icon, "src")));
-    Ok(if changed { ItemCheck::Repaired(to_raw(&object)) } else { ItemCheck::Valid })
+    let written = object.clone();
+    match kind {
+        ListKind::Tools => repair_tool(&mut object)?,
+        ListKind::Resources => repair_resource(&mut object, "uri")?,
+        ListKind::Templates => repair_resource(&mut object, "uriTemplate")?,
+        ListKind::Prompts => repair_prompt(&mut object)?,
+    }
+    keep(&mut object, &[("title", Text), ("description", Text), ("_meta", Object)]);
+    keep_if(&mut object, "icons", |icons| each(icons, |icon| is_text(icon, "src")));
+    Ok(if object == written { ItemCheck::Valid } else { ItemCheck::Repaired(to_raw(&object)) })
 }
 
 /// Removes the output schema of a tool if clients before 2026-07-28 cannot read it; `None` if nothing changes.
@@ -47,165 +46,144 @@ pub(crate) fn strip_output_schema(tool: &RawValue) -> Option<Box<RawValue>> {
         return None;
     }
     let mut object = JsonObject::read(tool.get())?;
-    let schema = JsonObject::read(object.get(OUTPUT)?.get());
-    if schema.is_some_and(|mut schema| matches!(normalize_schema(&mut schema), Ok(false))) {
+    let is_readable = |written: JsonObject| {
+        let mut schema = written.clone();
+        normalize_schema(&mut schema).is_ok() && schema == written
+    };
+    if JsonObject::read(object.get(OUTPUT)?.get()).is_some_and(is_readable) {
         return None;
     }
     object.remove(OUTPUT);
     Some(to_raw(&object))
 }
 
-fn tool(tool: &mut JsonObject) -> Result<bool, String> {
-    if !is(tool, "name", MemberType::Text) {
+fn repair_tool(tool: &mut JsonObject) -> Result<(), String> {
+    if !is(tool, "name", Text) {
         return Err("its name is not a string".to_owned());
     }
-    let mut changed = keep(
-        tool,
-        &[("annotations", MemberType::Object), ("execution", MemberType::Object), (OUTPUT, MemberType::Object)],
-    );
-    let schema = tool.get(INPUT).filter(|schema| schema.get() != "null");
-    match schema.map(|schema| JsonObject::read(schema.get())) {
+    keep(tool, &[("annotations", Object), ("execution", Object), (OUTPUT, Object)]);
+    match tool.get(INPUT).map(RawValue::get) {
         // Without a schema, the tool has no known arguments.
-        None => {
-            tool.set(INPUT, &RawValue::from_string(r#"{"type":"object"}"#.to_owned()).expect("this is JSON"));
-            changed = true;
-        }
-        Some(None) => return Err("its inputSchema is not an object".to_owned()),
-        Some(Some(mut schema)) => {
-            if normalize_schema(&mut schema).map_err(|why| format!("its inputSchema {why}"))? {
-                tool.set(INPUT, &schema);
-                changed = true;
-            }
-        }
+        None | Some("null") => tool.set(INPUT, &raw(r#"{"type":"object"}"#)),
+        Some(_) if !is(tool, INPUT, Object) => return Err("its inputSchema is not an object".to_owned()),
+        Some(_) => edit(tool, INPUT, normalize_schema).map_err(|why| format!("its inputSchema {why}"))?,
     }
-    if let Some(mut hints) = tool.get("annotations").and_then(|hints| JsonObject::read(hints.get()))
-        && keep(&mut hints, &HINTS)
-    {
-        tool.set("annotations", &hints);
-        changed = true;
-    }
-    changed |= keep_if(tool, "execution", |execution| {
-        let support =
-            JsonObject::read(execution.get()).and_then(|execution| execution.get("taskSupport").map(ToOwned::to_owned));
-        support.is_none_or(|support| matches!(support.get(), r#""forbidden""# | r#""optional""# | r#""required""#))
+    edit::<String>(tool, "annotations", |hints| {
+        keep(hints, &HINTS);
+        Ok(())
+    })?;
+    keep_if(tool, "execution", |execution| {
+        let execution = JsonObject::read(execution.get()).unwrap_or_default();
+        let support = execution.get("taskSupport").map(RawValue::get);
+        matches!(support, None | Some(r#""forbidden""# | r#""optional""# | r#""required""#))
     });
-    Ok(changed)
+    Ok(())
 }
 
-/// Normalizes a schema to one of type `object` as SDKs expect it, if that is what it means; returns whether it changed.
-fn normalize_schema(schema: &mut JsonObject) -> Result<bool, &'static str> {
-    let mut changed = ["properties", "required"].into_iter().fold(false, |changed, name| {
-        // Some languages write empty members as null.
-        let none = schema.get(name).is_some_and(|value| value.get() == "null");
-        if none {
-            schema.remove(name);
-        }
-        changed || none
-    });
+/// Normalizes a schema to one of type `object` as SDKs expect it, if that is what it means.
+fn normalize_schema(schema: &mut JsonObject) -> Result<(), &'static str> {
+    // Some languages write empty members as null.
+    for name in ["properties", "required"] {
+        keep_if(schema, name, |value| value.get() != "null");
+    }
     match schema.get("type").map(RawValue::get) {
         Some(r#""object""#) => {}
         Some(kinds) if kinds.starts_with('"') || !kinds.contains(r#""object""#) => return Err("is not of type object"),
         // Arguments are always objects, whatever else the schema allows.
-        _ => {
-            schema.set("type", "object");
-            changed = true;
-        }
+        _ => schema.set("type", "object"),
     }
-    if schema.get("required").is_some_and(|names| !each(names, |name| type_of(name) == Some(MemberType::Text))) {
+    if schema.get("required").is_some_and(|names| !each(names, |name| type_of(name) == Some(Text))) {
         return Err("has a `required` that is not a list of names");
     }
-    let Some(properties) = schema.get("properties") else { return Ok(changed) };
-    let mut properties = JsonObject::read(properties.get()).ok_or("has `properties` that are not an object")?;
-    let odd = |(_, value): &(&str, &RawValue)| type_of(value) != Some(MemberType::Object);
-    let odd: Vec<_> =
-        properties.iter().filter(odd).map(|(name, value)| (name.to_owned(), value.get() == "true")).collect();
-    if odd.is_empty() {
-        return Ok(changed);
+    if schema.get("properties").is_some() && !is(schema, "properties", Object) {
+        return Err("has `properties` that are not an object");
     }
-    for (name, any) in odd {
-        // JSON Schema allows `true` and `false` as schemas, but many clients do not know them.
-        let said = properties.get(&name).map(RawValue::get);
-        if !any && said != Some("false") {
-            return Err("has a property without a valid schema");
+    edit(schema, "properties", |properties| {
+        let odd = |(_, value): &(&str, &RawValue)| type_of(value) != Some(Object);
+        let odd = properties.iter().filter(odd).map(|(name, value)| (name.to_owned(), value.to_owned()));
+        for (name, value) in odd.collect::<Vec<_>>() {
+            // JSON Schema allows `true` and `false` as schemas, but many clients do not know them.
+            let same = match value.get() {
+                "true" => "{}",
+                "false" => r#"{"not":{}}"#,
+                _ => return Err("has a property without a valid schema"),
+            };
+            properties.set(&name, &raw(same));
         }
-        let same = if any { "{}" } else { r#"{"not":{}}"# };
-        properties.set(&name, &RawValue::from_string(same.to_owned()).expect("this is JSON"));
-    }
-    schema.set("properties", &properties);
-    Ok(true)
-}
-
-fn resource(resource: &mut JsonObject, address: &str) -> Result<bool, String> {
-    if !is(resource, address, MemberType::Text) {
-        return Err(format!("its {address} is not a string"));
-    }
-    let mut changed = keep(
-        resource,
-        &[("mimeType", MemberType::Text), ("size", MemberType::Number), ("annotations", MemberType::Object)],
-    );
-    if !is(resource, "name", MemberType::Text) {
-        // A resource without a name can still be read.
-        let named = resource.get(address).map(ToOwned::to_owned);
-        resource.set("name", &named);
-        changed = true;
-    }
-    if let Some(mut said) = resource.get("annotations").and_then(|said| JsonObject::read(said.get())) {
-        let mut other = keep(&mut said, &[("lastModified", MemberType::Text)]);
-        other |= keep_if(&mut said, "audience", |roles| {
-            each(roles, |role| matches!(role.get(), r#""user""# | r#""assistant""#))
-        });
-        other |= keep_if(&mut said, "priority", |priority| {
-            priority.get().parse::<f64>().is_ok_and(|priority| (0.0..=1.0).contains(&priority))
-        });
-        if other {
-            resource.set("annotations", &said);
-            changed = true;
-        }
-    }
-    Ok(changed)
-}
-
-fn prompt(prompt: &mut JsonObject) -> Result<bool, String> {
-    if !is(prompt, "name", MemberType::Text) {
-        return Err("its name is not a string".to_owned());
-    }
-    let Some(arguments) = prompt.get("arguments") else { return Ok(false) };
-    if arguments.get() == "null" {
-        prompt.remove("arguments");
-        return Ok(true);
-    }
-    let read = serde_json::from_str::<Vec<JsonObject>>(arguments.get());
-    let mut arguments = read.map_err(|_| "its arguments are not a list of objects")?;
-    let mut changed = false;
-    for argument in &mut arguments {
-        if !is(argument, "name", MemberType::Text) {
-            return Err("the name of an argument is not a string".to_owned());
-        }
-        changed |= keep(
-            argument,
-            &[("title", MemberType::Text), ("description", MemberType::Text), ("required", MemberType::Flag)],
-        );
-    }
-    if changed {
-        prompt.set("arguments", &arguments);
-    }
-    Ok(changed)
-}
-
-/// Removes members of a wrong type; returns whether there were any.
-fn keep(object: &mut JsonObject, members: &[(&str, MemberType)]) -> bool {
-    members.iter().fold(false, |changed, (name, wanted)| {
-        keep_if(object, name, |value| type_of(value) == Some(*wanted)) || changed
+        Ok(())
     })
 }
 
-/// Removes a member that fails the test; returns whether it did.
-fn keep_if(object: &mut JsonObject, name: &str, good: impl Fn(&RawValue) -> bool) -> bool {
-    let bad = object.get(name).is_some_and(|value| !good(value));
-    if bad {
+fn repair_resource(resource: &mut JsonObject, address: &str) -> Result<(), String> {
+    if !is(resource, address, Text) {
+        return Err(format!("its {address} is not a string"));
+    }
+    keep(resource, &[("mimeType", Text), ("size", Number), ("annotations", Object)]);
+    if !is(resource, "name", Text) {
+        // A resource without a name can still be read.
+        let named = resource.get(address).map(ToOwned::to_owned);
+        resource.set("name", &named);
+    }
+    edit(resource, "annotations", |annotations| {
+        keep(annotations, &[("lastModified", Text)]);
+        keep_if(annotations, "audience", |roles| {
+            each(roles, |role| matches!(role.get(), r#""user""# | r#""assistant""#))
+        });
+        keep_if(annotations, "priority", |priority| {
+            priority.get().parse::<f64>().is_ok_and(|priority| (0.0..=1.0).contains(&priority))
+        });
+        Ok(())
+    })
+}
+
+fn repair_prompt(prompt: &mut JsonObject) -> Result<(), String> {
+    if !is(prompt, "name", Text) {
+        return Err("its name is not a string".to_owned());
+    }
+    keep_if(prompt, "arguments", |arguments| arguments.get() != "null");
+    let Some(arguments) = prompt.get("arguments") else { return Ok(()) };
+    let read = serde_json::from_str::<Vec<JsonObject>>(arguments.get());
+    let written = read.map_err(|_| "its arguments are not a list of objects")?;
+    let mut arguments = written.clone();
+    for argument in &mut arguments {
+        if !is(argument, "name", Text) {
+            return Err("the name of an argument is not a string".to_owned());
+        }
+        keep(argument, &[("title", Text), ("description", Text), ("required", Flag)]);
+    }
+    if arguments != written {
+        prompt.set("arguments", &arguments);
+    }
+    Ok(())
+}
+
+/// Changes a member that is an object; if nothing changes, it keeps its text.
+fn edit<E>(
+    object: &mut JsonObject,
+    name: &str,
+    change: impl FnOnce(&mut JsonObject) -> Result<(), E>,
+) -> Result<(), E> {
+    let Some(written) = object.get(name).and_then(|member| JsonObject::read(member.get())) else { return Ok(()) };
+    let mut member = written.clone();
+    change(&mut member)?;
+    if member != written {
+        object.set(name, &member);
+    }
+    Ok(())
+}
+
+/// Removes members of a wrong type.
+fn keep(object: &mut JsonObject, members: &[(&str, MemberType)]) {
+    for (name, wanted) in members {
+        keep_if(object, name, |value| type_of(value) == Some(*wanted));
+    }
+}
+
+/// Removes a member that fails the test.
+fn keep_if(object: &mut JsonObject, name: &str, good: impl Fn(&RawValue) -> bool) {
+    if object.get(name).is_some_and(|value| !good(value)) {
         object.remove(name);
     }
-    bad
 }
 
 fn is(object: &JsonObject, name: &str, wanted: MemberType) -> bool {
@@ -213,7 +191,7 @@ fn is(object: &JsonObject, name: &str, wanted: MemberType) -> bool {
 }
 
 fn is_text(object: &RawValue, name: &str) -> bool {
-    JsonObject::read(object.get()).is_some_and(|object| is(&object, name, MemberType::Text))
+    JsonObject::read(object.get()).is_some_and(|object| is(&object, name, Text))
 }
 
 /// Reports whether a value is a list whose items all pass the test.
@@ -224,23 +202,27 @@ fn each(list: &RawValue, good: impl Fn(&RawValue) -> bool) -> bool {
 /// Returns the type of a value; `None` for `null`, which no member here may be.
 fn type_of(value: &RawValue) -> Option<MemberType> {
     match value.get().as_bytes().first()? {
-        b'"' => Some(MemberType::Text),
-        b't' | b'f' => Some(MemberType::Flag),
-        b'{' => Some(MemberType::Object),
-        b'[' => Some(MemberType::List),
+        b'"' => Some(Text),
+        b't' | b'f' => Some(Flag),
+        b'{' => Some(Object),
+        b'[' => Some(List),
         b'n' => None,
-        _ => Some(MemberType::Number),
+        _ => Some(Number),
     }
+}
+
+fn raw(json: &'static str) -> Box<RawValue> {
+    RawValue::from_string(json.to_owned()).expect("this is JSON")
 }
 
 const INPUT: &str = "inputSchema";
 const OUTPUT: &str = "outputSchema";
 const HINTS: [(&str, MemberType); 5] = [
-    ("title", MemberType::Text),
-    ("readOnlyHint", MemberType::Flag),
-    ("destructiveHint", MemberType::Flag),
-    ("idempotentHint", MemberType::Flag),
-    ("openWorldHint", MemberType::Flag),
+    ("title", Text),
+    ("readOnlyHint", Flag),
+    ("destructiveHint", Flag),
+    ("idempotentHint", Flag),
+    ("openWorldHint", Flag),
 ];
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 mod page;
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,22 +13,10 @@ use tracing::warn;
 
 use self::page::{ListBudget, ListPage};
 use super::item_check::{ItemCheck, check_item};
-use super::{Era, RequestTimeouts, ServerEvent, Session, SessionRequest};
+use super::{Era, ListKind, RequestTimeouts, ServerEvent, Session, SessionRequest};
 use crate::failure::{Failure, RequestError};
+use crate::json;
 use crate::rpc::code::METHOD_NOT_FOUND;
-
-/// The kinds of lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ListKind {
-    /// `tools/list`.
-    Tools,
-    /// `resources/list`.
-    Resources,
-    /// `resources/templates/list`.
-    Templates,
-    /// `prompts/list`.
-    Prompts,
-}
 
 /// A complete list, each item as the server wrote it except for unreadable members.
 #[derive(Debug, Default)]
@@ -42,18 +29,6 @@ pub struct Listing {
     pub private: bool,
     /// A description of the limit, if the server's list exceeds it and was cut.
     pub cut: Option<String>,
-}
-
-impl ListKind {
-    /// Returns the method that lists this kind.
-    pub fn method(self) -> &'static str {
-        match self {
-            ListKind::Tools => "tools/list",
-            ListKind::Resources => "resources/list",
-            ListKind::Templates => "resources/templates/list",
-            ListKind::Prompts => "prompts/list",
-        }
-    }
 }
 
 impl Session {
@@ -88,10 +63,7 @@ impl Session {
             }
             Err(failed) => return Err(failed),
         };
-        let until = match (self.peer.era, listing.ttl) {
-            (Era::Legacy, _) => CacheValidity::UntilChanged,
-            (Era::Modern, ttl) => CacheValidity::Until(Instant::now() + ttl.unwrap_or_default()),
-        };
+        let until = (self.peer.era == Era::Modern).then(|| Instant::now() + listing.ttl.unwrap_or_default());
         self.list_cache.put(kind, generation, Arc::clone(&listing), until);
         Ok(listing)
     }
@@ -103,12 +75,12 @@ impl Session {
         let mut cursors = HashSet::new();
         let mut params = "{}".to_owned();
         for _ in 0..MAX_PAGES {
-            let timeouts = RequestTimeouts::of(limit);
-            let asked = self.request(SessionRequest { method, params: &params, timeouts, progress: None }).await;
+            let asked = self.request(SessionRequest::new(method, &params, RequestTimeouts::of(limit))).await;
             let reply = asked.map_err(|failed| failed.with_method(method))?;
             let page: ListPage = reply.read(method)?;
             if page.result_type.is_some_and(|kind| kind.get() != r#""complete""#) {
-                return Err(broken(format!("the result of {method} has an unknown resultType")));
+                let how = format!("the result of {method} has an unknown resultType");
+                return Err(RequestError::sent(Failure::Protocol(how)));
             }
             room.take_page(reply.json().len());
             listing.add(&page, kind, self, &mut room);
@@ -132,13 +104,7 @@ impl Session {
 impl Listing {
     /// Reports whether the list has a resource with this URI.
     pub fn lists(&self, uri: &str) -> bool {
-        #[derive(Deserialize)]
-        struct Resource<'a> {
-            #[serde(borrow)]
-            uri: Cow<'a, str>,
-        }
-        let mut read = self.items.iter().filter_map(|item| serde_json::from_str::<Resource<'_>>(item.get()).ok());
-        read.any(|resource| resource.uri == uri)
+        self.texts("uri").any(|known| known == uri)
     }
 
     /// Reports whether this URI matches a template in the list.
@@ -147,15 +113,16 @@ impl Listing {
     }
 
     /// Returns the URI templates in the list.
-    pub fn templates(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Template<'a> {
-            #[serde(borrow)]
-            uri_template: Cow<'a, str>,
-        }
-        let read = self.items.iter().filter_map(|item| serde_json::from_str::<Template<'_>>(item.get()).ok());
-        read.map(|template| template.uri_template)
+    pub fn templates(&self) -> impl Iterator<Item = String> {
+        self.texts("uriTemplate")
+    }
+
+    /// Returns the texts of a member of all items that have it.
+    fn texts(&self, member: &'static str) -> impl Iterator<Item = String> {
+        self.items.iter().filter_map(move |item| {
+            let [place] = json::find_members(item.get(), [member]).ok()?;
+            json::decode_string(&item.get()[place?])
+        })
     }
 
     /// Marks the list as cut at this limit.
@@ -176,7 +143,7 @@ impl Listing {
                 Ok(ItemCheck::Valid) => (*item).to_owned(),
                 Ok(ItemCheck::Repaired(item)) => item,
                 Err(why) => {
-                    left_out.push((why, beginning(item.get())));
+                    left_out.push((why, &item.get()[..item.get().floor_char_boundary(SHOWN)]));
                     continue;
                 }
             };
@@ -210,17 +177,10 @@ fn fits(template: &str, uri: &str) -> bool {
     let first = fixed.remove(0);
     let Some(mut rest) = uri.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else { return false };
     for part in fixed {
-        match rest.find(part) {
-            Some(place) => rest = &rest[place + part.len()..],
-            None => return false,
-        }
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        rest = after;
     }
     true
-}
-
-/// Returns the beginning of an item, for a log line.
-fn beginning(item: &str) -> &str {
-    &item[..item.floor_char_boundary(SHOWN)]
 }
 
 /// Reports whether a tool can be called over HTTP: the headers that its schema asks for must be valid.
@@ -228,7 +188,7 @@ fn learn_headers(tool: &RawValue, session: &Session) -> bool {
     #[derive(Deserialize)]
     struct Tool<'a> {
         name: String,
-        #[serde(rename = "inputSchema", default, borrow)]
+        #[serde(rename = "inputSchema", borrow)]
         input_schema: Option<&'a RawValue>,
     }
     let Ok(Tool { name, input_schema }) = serde_json::from_str(tool.get()) else { return true };
@@ -249,13 +209,14 @@ pub struct ListCache(Mutex<[CacheSlot; 4]>);
 struct CacheSlot {
     /// Counts changes, so that a list requested before a change is not cached after it.
     generation: u64,
-    cached: Option<(Arc<Listing>, CacheValidity)>,
+    cached: Option<CachedListing>,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum CacheValidity {
-    UntilChanged,
-    Until(Instant),
+#[derive(Debug)]
+struct CachedListing {
+    listing: Arc<Listing>,
+    /// When it becomes outdated; `None` means when the server reports a change.
+    until: Option<Instant>,
 }
 
 impl ListCache {
@@ -267,42 +228,35 @@ impl ListCache {
             ServerEvent::PromptsChanged => &[ListKind::Prompts],
             _ => &[],
         };
-        let mut places = self.slots();
+        let mut slots = self.slots();
         for kind in kinds {
-            let place = &mut places[*kind as usize];
-            place.generation += 1;
-            place.cached = None;
+            let slot = &mut slots[*kind as usize];
+            *slot = CacheSlot { generation: slot.generation + 1, cached: None };
         }
     }
 
     /// Returns the list of a kind if it is still valid.
     fn lookup(&self, kind: ListKind) -> Option<Arc<Listing>> {
-        match &self.slots()[kind as usize].cached {
-            Some((listing, CacheValidity::UntilChanged)) => Some(Arc::clone(listing)),
-            Some((listing, CacheValidity::Until(end))) if *end > Instant::now() => Some(Arc::clone(listing)),
-            _ => None,
-        }
+        let slots = self.slots();
+        let cached = slots[kind as usize].cached.as_ref();
+        let valid = cached.filter(|cached| cached.until.is_none_or(|end| end > Instant::now()));
+        valid.map(|cached| Arc::clone(&cached.listing))
     }
 
     fn generation(&self, kind: ListKind) -> u64 {
         self.slots()[kind as usize].generation
     }
 
-    fn put(&self, kind: ListKind, generation: u64, listing: Arc<Listing>, hold: CacheValidity) {
-        let mut places = self.slots();
-        let place = &mut places[kind as usize];
-        if place.generation == generation {
-            place.cached = Some((listing, hold));
+    fn put(&self, kind: ListKind, generation: u64, listing: Arc<Listing>, until: Option<Instant>) {
+        let slot = &mut self.slots()[kind as usize];
+        if slot.generation == generation {
+            slot.cached = Some(CachedListing { listing, until });
         }
     }
 
     fn slots(&self) -> MutexGuard<'_, [CacheSlot; 4]> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn broken(how: String) -> RequestError {
-    RequestError::sent(Failure::Protocol(how))
 }
 
 const MAX_PAGES: usize = 1_000;

@@ -8,18 +8,17 @@ use std::time::Duration;
 use futures_util::future::Either;
 use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::{debug, info};
 
-use super::Reply;
+use super::era::{Era, LEGACY_VERSIONS, MODERN_VERSION, Protocol};
 use super::handler::{Handler, NullHandler};
-use super::peer::{LEGACY_VERSIONS, MODERN_VERSION, ServerFeatures};
+use super::request_meta::{RequestMeta, client_info};
 use super::wire::{RequestTimeouts, Wire, WireRequest};
-use super::{CAPABILITIES, Era, NAMESPACE, Peer, Protocol, RequestMeta, Session, params};
+use super::{Caller, Peer, Reply, Session, params};
 use crate::config::secrets::Secrets;
 use crate::failure::{Failure, RequestError};
-use crate::json::LossyString;
+use crate::rpc::header::VERSION;
 use crate::transport::RequestId;
 use crate::transport::endpoint::Endpoint;
 
@@ -62,19 +61,14 @@ impl Session {
         let authorize = endpoint.site().and_then(|site| site.authorize.clone());
         let mut renewals = 0;
         loop {
-            let failed = match Self::begin(endpoint, options).await {
-                Ok(mut session) => {
-                    session.authorize = authorize;
-                    return Ok(session);
-                }
-                Err(failed) => failed,
-            };
-            match (&failed.failure, &authorize) {
-                (Failure::Http(refused), Some(authorize)) if refused.wants_authorization() && renewals < RENEWALS => {
+            match (Self::begin(endpoint, options).await, &authorize) {
+                (Err(RequestError { failure: Failure::Http(refused), .. }), Some(authorize))
+                    if refused.wants_authorization() && renewals < RENEWALS =>
+                {
                     renewals += 1;
-                    authorize.renew(refused).await?;
+                    authorize.renew(&refused).await?;
                 }
-                _ => return Err(failed),
+                (opened, _) => return opened.map(|session| Session { authorize, ..session }),
             }
         }
     }
@@ -84,18 +78,17 @@ impl Session {
         match (endpoint, options.protocol) {
             (Endpoint::Sse(_), _) => begun.legacy(endpoint).await,
             (_, Protocol::Legacy) => begun.legacy_or_sse(endpoint).await,
-            (_, Protocol::Modern) => match begun.modern(endpoint).await {
-                ProbeOutcome::Connected(session) => Ok(*session),
-                ProbeOutcome::Legacy { why, .. } => Err(why),
-                ProbeOutcome::Failed(failed) => Err(failed),
+            (_, Protocol::Modern) => match begun.modern(endpoint, begun.probe_limit()).await {
+                Ok(session) => Ok(session),
+                Err(ProbeFailure::Legacy { why, .. } | ProbeFailure::Final(why)) => Err(why),
             },
             (_, Protocol::Auto) => match begun.probe(endpoint).await {
-                ProbeOutcome::Connected(session) => Ok(*session),
-                ProbeOutcome::Failed(failed) => Err(failed),
-                ProbeOutcome::Legacy { why, wire } => {
+                Ok(session) => Ok(session),
+                Err(ProbeFailure::Final(failed)) => Err(failed),
+                Err(ProbeFailure::Legacy { why, wire }) => {
                     debug!("not a server of {MODERN_VERSION}: {why}");
                     let outcome = match wire {
-                        Some(wire) => begun.initialize_or_sse(wire, endpoint).await,
+                        Some(wire) => begun.initialize_or_sse(*wire, endpoint).await,
                         None => begun.legacy_or_sse(endpoint).await,
                     };
                     match outcome {
@@ -109,14 +102,18 @@ impl Session {
     }
 }
 
-/// The outcome of probing for the modern era.
-enum ProbeOutcome {
-    /// A session is open, of the modern era unless the probe also tried the other one.
-    Connected(Box<Session>),
+/// Why a probe for the modern era opened no session.
+enum ProbeFailure {
     /// The server is of the legacy era, and why; with the connection, if it can still be used.
-    Legacy { why: RequestError, wire: Option<Wire> },
-    /// Probing failed, and nothing else can be tried.
-    Failed(RequestError),
+    Legacy { why: RequestError, wire: Option<Box<Wire>> },
+    /// Nothing else can be tried.
+    Final(RequestError),
+}
+
+impl From<RequestError> for ProbeFailure {
+    fn from(failed: RequestError) -> Self {
+        ProbeFailure::Final(failed)
+    }
 }
 
 /// A handshake in progress.
@@ -126,21 +123,13 @@ struct Handshake<'a> {
 }
 
 impl Handshake<'_> {
-    /// Tries the modern era, for as long as a modern server may take to answer.
-    async fn modern(&self, endpoint: &Endpoint) -> ProbeOutcome {
-        self.ask_modern(endpoint, self.probe_limit()).await
-    }
-
     /// Tries the modern era and, on standard input and output, after a while also the legacy one, because some servers
     /// ignore unknown methods without an answer. A server that knows both answers the first request first.
-    async fn probe(&self, endpoint: &Endpoint) -> ProbeOutcome {
+    async fn probe(&self, endpoint: &Endpoint) -> Result<Session, ProbeFailure> {
         if !matches!(endpoint, Endpoint::Stdio(_)) {
-            return self.modern(endpoint).await;
+            return self.modern(endpoint, self.probe_limit()).await;
         }
-        let wire = match self.connect(endpoint).await {
-            Ok(wire) => wire,
-            Err(failed) => return ProbeOutcome::Failed(failed),
-        };
+        let wire = self.connect(endpoint).await?;
         let limit = self.probe_limit();
         let asked = AtomicBool::new(false);
         let found = {
@@ -167,7 +156,7 @@ impl Handshake<'_> {
             }
         };
         match found {
-            Either::Left(peer) => ProbeOutcome::Connected(Box::new(self.legacy_session(wire, peer))),
+            Either::Left(peer) => Ok(self.legacy_session(wire, peer)),
             Either::Right(answer) => self.conclude(answer, wire, endpoint),
         }
     }
@@ -177,18 +166,16 @@ impl Handshake<'_> {
         PROBE_LIMIT.min(self.time_left() / 2)
     }
 
-    async fn ask_modern(&self, endpoint: &Endpoint, limit: Duration) -> ProbeOutcome {
-        let wire = match self.connect(endpoint).await {
-            Ok(wire) => wire,
-            Err(failed) => return ProbeOutcome::Failed(failed),
-        };
+    /// Tries the modern era on a new connection.
+    async fn modern(&self, endpoint: &Endpoint, limit: Duration) -> Result<Session, ProbeFailure> {
+        let wire = self.connect(endpoint).await?;
         let answer = self.discover(&wire, limit).await;
         self.conclude(answer, wire, endpoint)
     }
 
     /// Sends `server/discover`.
     async fn discover(&self, wire: &Wire, limit: Duration) -> Result<Reply, RequestError> {
-        let params = params::with_meta("{}", &modern_meta(&*self.options.handler).whole, None);
+        let params = params::with_meta("{}", &self.meta().members(&Caller::default()), None);
         let mut described = modern_headers(wire);
         super::headers::describe("server/discover", "{}", &Default::default(), &mut described);
         let answer = self.ask(wire, "server/discover", &params, described.clone(), limit).await;
@@ -200,56 +187,31 @@ impl Handshake<'_> {
     }
 
     /// Turns the answer to `server/discover` into the outcome of the probe.
-    fn conclude(&self, answer: Result<Reply, RequestError>, wire: Wire, endpoint: &Endpoint) -> ProbeOutcome {
-        match answer {
-            Ok(reply) => match read_discover_result(&reply, transport_name(endpoint)) {
-                Ok(peer) => {
-                    let (meta, headers) = (modern_meta(&*self.options.handler), modern_headers(&wire));
-                    ProbeOutcome::Connected(Box::new(self.session(wire, peer, meta, headers)))
-                }
-                Err(why) => ProbeOutcome::Legacy { why, wire: Some(wire) },
-            },
-            Err(failed) => self.classify_failure(failed, wire),
+    fn conclude(
+        &self,
+        answer: Result<Reply, RequestError>,
+        wire: Wire,
+        endpoint: &Endpoint,
+    ) -> Result<Session, ProbeFailure> {
+        let reply = match answer {
+            Ok(reply) => reply,
+            Err(failed) => return Err(classify_failure(failed, wire)),
+        };
+        match Peer::from_discover(&reply, transport_name(endpoint)) {
+            Ok(peer) => {
+                let headers = modern_headers(&wire);
+                Ok(self.session(wire, peer, Some(self.meta()), headers))
+            }
+            Err(why) => Err(ProbeFailure::Legacy { why, wire: Some(Box::new(wire)) }),
         }
     }
 
     /// Tries the modern era once more, for the time that is left.
     async fn retry_modern(&self, endpoint: &Endpoint, refused: RequestError) -> Result<Session, RequestError> {
-        match self.ask_modern(endpoint, self.time_left()).await {
-            ProbeOutcome::Connected(session) => Ok(*session),
-            ProbeOutcome::Failed(failed) => Err(failed),
-            ProbeOutcome::Legacy { .. } => Err(refused),
-        }
-    }
-
-    /// Decides what a failed probe says about the era.
-    fn classify_failure(&self, failed: RequestError, wire: Wire) -> ProbeOutcome {
-        match &failed.failure {
-            // The server knows the modern era but rejects the version.
-            Failure::Rpc(_) if is_modern_error(&failed) => {
-                if supported(&failed).iter().any(|version| LEGACY_VERSIONS.contains(&version.as_str())) {
-                    ProbeOutcome::Legacy { why: failed, wire: Some(wire) }
-                } else {
-                    ProbeOutcome::Failed(failed)
-                }
-            }
-            Failure::Http(error) if error.wants_authorization() => ProbeOutcome::Failed(failed),
-            // Some old servers exit on an unknown method; start them again.
-            Failure::Closed | Failure::Exited(_) => ProbeOutcome::Legacy { why: failed, wire: None },
-            Failure::Abandoned(_)
-            | Failure::Cancelled
-            | Failure::Connect(_)
-            | Failure::NoProgram(_)
-            | Failure::NeedsAuth(_)
-            | Failure::NotReady { .. }
-            | Failure::QueueFull(_)
-            | Failure::Restarting
-            | Failure::RestartFailed(_) => ProbeOutcome::Failed(failed),
-            // Older servers react to an unknown method with any other error, or not at all.
-            Failure::Timeout { .. } | Failure::Rpc(_) | Failure::Http(_) | Failure::Protocol(_) => {
-                ProbeOutcome::Legacy { why: failed, wire: Some(wire) }
-            }
-        }
+        self.modern(endpoint, self.time_left()).await.map_err(|failure| match failure {
+            ProbeFailure::Legacy { .. } => refused,
+            ProbeFailure::Final(failed) => failed,
+        })
     }
 
     /// Performs the legacy handshake on a new connection.
@@ -265,13 +227,10 @@ impl Handshake<'_> {
 
     /// Performs the legacy handshake; a site that does not accept POST may support HTTP with SSE.
     async fn initialize_or_sse(&self, wire: Wire, endpoint: &Endpoint) -> Result<Session, RequestError> {
-        let failed = match (self.initialize(wire, endpoint).await, endpoint) {
-            (Err(failed), Endpoint::Http(_)) => failed,
-            (outcome, _) => return outcome,
-        };
-        let Endpoint::Http(site) = endpoint else { return Err(failed) };
-        match &failed.failure {
-            Failure::Http(error) if matches!(error.status, 400 | 404 | 405) => {
+        let outcome = self.initialize(wire, endpoint).await;
+        match (outcome, endpoint) {
+            (Err(failed), Endpoint::Http(site)) if matches!(&failed.failure, Failure::Http(error) if matches!(error.status, 400 | 404 | 405)) =>
+            {
                 debug!("no Streamable HTTP at this address: {failed}");
                 // If SSE fails as well, the error from Streamable HTTP says more.
                 self.legacy(&Endpoint::Sse(site.clone())).await.map_err(|older| match older.failure {
@@ -283,7 +242,7 @@ impl Handshake<'_> {
                     _ => older,
                 })
             }
-            _ => Err(failed),
+            (outcome, _) => outcome,
         }
     }
 
@@ -294,7 +253,7 @@ impl Handshake<'_> {
 
     fn legacy_session(&self, wire: Wire, peer: Peer) -> Session {
         let headers = legacy_headers(&wire, &peer.version);
-        self.session(wire, peer, RequestMeta::default(), headers)
+        self.session(wire, peer, None, headers)
     }
 
     /// Performs the legacy handshake and reads who the server is.
@@ -306,40 +265,43 @@ impl Handshake<'_> {
             client_info()
         );
         let reply = self.ask(wire, "initialize", &params, Vec::new(), self.time_left()).await?;
-        let peer = read_initialize_result(&reply, transport_name(endpoint))?;
+        let peer = Peer::from_initialize(&reply, transport_name(endpoint))?;
         wire.notify("notifications/initialized", None, legacy_headers(wire, &peer.version)).await?;
         Ok(peer)
     }
 
-    fn session(&self, wire: Wire, peer: Peer, meta: RequestMeta, headers: Vec<(HeaderName, HeaderValue)>) -> Session {
+    fn session(
+        &self,
+        wire: Wire,
+        peer: Peer,
+        meta: Option<RequestMeta>,
+        headers: Vec<(HeaderName, HeaderValue)>,
+    ) -> Session {
         info!(era = peer.era.name(), version = peer.version, name = peer.name, "connected");
         wire.complete_handshake(peer.era, headers.clone());
-        let cache = wire.list_cache();
-        let list_timeout = self.options.list;
-        let (sent_level, tool_headers) = (Default::default(), Default::default());
         Session {
+            list_cache: wire.list_cache(),
             wire,
             peer,
             meta,
-            sent_level,
+            sent_level: Default::default(),
             headers,
-            tool_headers,
-            list_cache: cache,
+            tool_headers: Default::default(),
             subscriptions: Default::default(),
-            list_timeout,
+            list_timeout: self.options.list,
             list_bytes: self.options.max_list_bytes,
             authorize: None,
         }
     }
 
+    fn meta(&self) -> RequestMeta {
+        RequestMeta::new(&*self.options.handler)
+    }
+
     async fn connect(&self, endpoint: &Endpoint) -> Result<Wire, RequestError> {
         let open = Wire::open(endpoint, Arc::clone(&self.options.handler), &self.options.secrets);
-        match tokio::time::timeout_at(self.deadline, open).await {
-            Ok(wire) => wire,
-            Err(_) => {
-                Err(RequestError::unsent(Failure::Connect(format!("no connection within {:?}", self.options.limit))))
-            }
-        }
+        let late = |_| RequestError::unsent(Failure::Connect(format!("no connection within {:?}", self.options.limit)));
+        tokio::time::timeout_at(self.deadline, open).await.map_err(late)?
     }
 
     async fn ask(
@@ -368,6 +330,31 @@ impl Handshake<'_> {
     }
 }
 
+/// Decides what a failed probe says about the era.
+fn classify_failure(failed: RequestError, wire: Wire) -> ProbeFailure {
+    let legacy_versions = supported(&failed).iter().any(|version| LEGACY_VERSIONS.contains(&version.as_str()));
+    match &failed.failure {
+        // The server knows the modern era but rejects the version.
+        Failure::Rpc(_) if is_modern_error(&failed) && !legacy_versions => ProbeFailure::Final(failed),
+        Failure::Http(error) if error.wants_authorization() => ProbeFailure::Final(failed),
+        // Some old servers exit on an unknown method; start them again.
+        Failure::Closed | Failure::Exited(_) => ProbeFailure::Legacy { why: failed, wire: None },
+        Failure::Abandoned(_)
+        | Failure::Cancelled
+        | Failure::Connect(_)
+        | Failure::NoProgram(_)
+        | Failure::NeedsAuth(_)
+        | Failure::NotReady { .. }
+        | Failure::QueueFull(_)
+        | Failure::Restarting
+        | Failure::RestartFailed(_) => ProbeFailure::Final(failed),
+        // Older servers react to an unknown method with any other error, or not at all.
+        Failure::Timeout { .. } | Failure::Rpc(_) | Failure::Http(_) | Failure::Protocol(_) => {
+            ProbeFailure::Legacy { why: failed, wire: Some(Box::new(wire)) }
+        }
+    }
+}
+
 /// Reports whether a failure looks like an older server's reaction to an unknown method, on a connection that still
 /// works.
 fn suggests_legacy(failed: &RequestError) -> bool {
@@ -392,84 +379,6 @@ fn supported(refused: &RequestError) -> Vec<String> {
     data.and_then(|data| serde_json::from_str::<Data>(data.get()).ok()).unwrap_or_default().supported
 }
 
-/// Reads the result of `server/discover`; the error says why the server is not of this era.
-fn read_discover_result(reply: &Reply, transport: &'static str) -> Result<Peer, RequestError> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct DiscoverResult {
-        supported_versions: Vec<String>,
-        #[serde(default = "super::empty_object")]
-        capabilities: Box<RawValue>,
-        #[serde(default)]
-        instructions: Option<LossyString>,
-        #[serde(rename = "_meta", default)]
-        meta: Option<DiscoverMeta>,
-    }
-    #[derive(Deserialize)]
-    struct DiscoverMeta {
-        #[serde(rename = "io.modelcontextprotocol/serverInfo", default)]
-        server: Option<Implementation>,
-    }
-    let DiscoverResult { supported_versions, capabilities, instructions, meta } = reply.read("server/discover")?;
-    if !supported_versions.iter().any(|version| version == MODERN_VERSION) {
-        let how = format!("the server supports {}, not {MODERN_VERSION}", supported_versions.join(", "));
-        return Err(RequestError::sent(Failure::Protocol(how)));
-    }
-    let software = meta.and_then(|meta| meta.server).unwrap_or_default();
-    Ok(peer(Era::Modern, MODERN_VERSION.to_owned(), software, capabilities, instructions, transport))
-}
-
-/// Reads the result of `initialize`.
-fn read_initialize_result(reply: &Reply, transport: &'static str) -> Result<Peer, RequestError> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct InitializeResult {
-        protocol_version: String,
-        #[serde(default = "super::empty_object")]
-        capabilities: Box<RawValue>,
-        #[serde(default)]
-        instructions: Option<LossyString>,
-        #[serde(default)]
-        server_info: Option<Implementation>,
-    }
-    let InitializeResult { protocol_version: version, capabilities, instructions, server_info } =
-        reply.read("initialize")?;
-    if !LEGACY_VERSIONS.contains(&version.as_str()) {
-        let how = format!("the server wants MCP version {version:?}; supported are {}", LEGACY_VERSIONS.join(", "));
-        return Err(RequestError::sent(Failure::Protocol(how)));
-    }
-    Ok(peer(Era::Legacy, version, server_info.unwrap_or_default(), capabilities, instructions, transport))
-}
-
-fn peer(
-    era: Era,
-    version: String,
-    software: Implementation,
-    capabilities: Box<RawValue>,
-    instructions: Option<LossyString>,
-    transport: &'static str,
-) -> Peer {
-    let (name, software_version) = (software.name.map(String::from), software.version.map(String::from));
-    let (features, instructions) = (ServerFeatures::read(&capabilities), instructions.map(String::from));
-    Peer { era, version, name, software_version, capabilities, features, instructions, transport }
-}
-
-#[derive(Deserialize, Default)]
-struct Implementation {
-    #[serde(default)]
-    name: Option<LossyString>,
-    #[serde(default)]
-    version: Option<LossyString>,
-}
-
-/// Builds the `_meta` of every request of the modern era.
-fn modern_meta(handler: &dyn Handler) -> RequestMeta {
-    let capabilities = handler.topics().capabilities(Era::Modern);
-    let identity =
-        format!(r#""{NAMESPACE}/protocolVersion":"{MODERN_VERSION}","{NAMESPACE}/clientInfo":{}"#, client_info());
-    RequestMeta { whole: format!(r#"{identity},"{CAPABILITIES}":{capabilities}"#), identity }
-}
-
 fn modern_headers(wire: &Wire) -> Vec<(HeaderName, HeaderValue)> {
     if wire.is_web() { vec![(VERSION, HeaderValue::from_static(MODERN_VERSION))] } else { Vec::new() }
 }
@@ -483,10 +392,6 @@ fn legacy_headers(wire: &Wire, version: &str) -> Vec<(HeaderName, HeaderValue)> 
     }
 }
 
-fn client_info() -> String {
-    format!(r#"{{"name":"toolgate","version":"{}"}}"#, env!("CARGO_PKG_VERSION"))
-}
-
 fn transport_name(endpoint: &Endpoint) -> &'static str {
     match endpoint {
         Endpoint::Stdio(_) => "stdio",
@@ -497,7 +402,6 @@ fn transport_name(endpoint: &Endpoint) -> &'static str {
     }
 }
 
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// How often a server may ask for another authorization while opening: a first one, one with more rights, and one that
 /// expired meanwhile.
 const RENEWALS: u32 = 3;

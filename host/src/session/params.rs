@@ -7,40 +7,23 @@ use crate::transport::RequestId;
 
 /// Adds members to the `_meta` of params; `meta` is empty or a list of members without braces.
 pub fn with_meta(params: &str, meta: &str, progress: Option<RequestId>) -> String {
-    if meta.is_empty() && progress.is_none() {
+    let token = progress.map(|id| format!(r#""progressToken":{id}"#)).unwrap_or_default();
+    let comma = if token.is_empty() || meta.is_empty() { "" } else { "," };
+    let members = format!("{token}{comma}{meta}");
+    if members.is_empty() {
         return params.to_owned();
     }
-    let add = |text: &mut String| {
-        if let Some(id) = progress {
-            text.push_str(r#""progressToken":"#);
-            text.push_str(&id.to_string());
-            if !meta.is_empty() {
-                text.push(',');
-            }
-        }
-        text.push_str(meta);
-    };
     if !META.is_in(params)
         && let Some(body) = params.trim_end().strip_suffix('}')
     {
-        let mut text = String::with_capacity(body.len() + meta.len() + AROUND);
-        text.push_str(body);
-        if !body.trim_end().ends_with('{') {
-            text.push(',');
-        }
-        text.push_str(r#""_meta":{"#);
-        add(&mut text);
-        text.push_str("}}");
-        return text;
+        let comma = if body.trim_end().ends_with('{') { "" } else { "," };
+        return format!(r#"{body}{comma}"_meta":{{{members}}}}}"#);
     }
-    let mut added = "{".to_owned();
-    add(&mut added);
-    added.push('}');
     // The caller's `_meta` stays, except for members that only the session may set.
     let mut object = JsonObject::read(params).unwrap_or_default();
     let theirs = object.remove("_meta");
     let mut merged = theirs.and_then(|theirs| JsonObject::read(theirs.get())).unwrap_or_default();
-    merged.extend(&JsonObject::read(&added).expect("the session writes JSON"));
+    merged.extend(&JsonObject::read(&format!("{{{members}}}")).expect("the session writes JSON"));
     object.set("_meta", &merged);
     object.to_text()
 }
@@ -53,9 +36,6 @@ pub fn with_members(params: &str, more: &[(&str, &RawValue)]) -> String {
     }
     object.to_text()
 }
-
-/// Space for the names, the braces and the number.
-const AROUND: usize = 60;
 
 #[cfg(test)]
 mod tests {

@@ -1,57 +1,14 @@
-//! The identity, era, features and events of a server.
+//! The identity, features and events of a server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::ActiveCallers;
+use super::era::{Era, LEGACY_VERSIONS, MODERN_VERSION};
+use super::{ActiveCallers, Reply, empty_object};
+use crate::failure::{Failure, RequestError};
 use crate::json::LossyString;
-
-/// The two eras of MCP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Era {
-    /// 2025-11-25 and before: `initialize`, then a session.
-    Legacy,
-    /// 2026-07-28: every request is self-contained.
-    Modern,
-}
-
-impl Era {
-    /// Returns the name of the era, for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Era::Legacy => "legacy",
-            Era::Modern => "modern",
-        }
-    }
-}
-
-/// The era to use with a server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Protocol {
-    /// Probes for the era that the server uses.
-    #[default]
-    Auto,
-    /// The initialize era, before 2026-07-28.
-    Legacy,
-    /// 2026-07-28.
-    Modern,
-}
-
-impl From<Era> for Protocol {
-    fn from(era: Era) -> Self {
-        match era {
-            Era::Legacy => Protocol::Legacy,
-            Era::Modern => Protocol::Modern,
-        }
-    }
-}
-
-/// The version of the modern era.
-pub const MODERN_VERSION: &str = "2026-07-28";
-/// The versions of the legacy era, the latest first.
-pub const LEGACY_VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// A server as the handshake describes it.
 #[derive(Debug, Clone)]
@@ -126,18 +83,81 @@ pub enum ServerEvent {
     Closed,
 }
 
+impl Peer {
+    /// Reads the result of `server/discover`; the error says why the server is not of this era.
+    pub(super) fn from_discover(reply: &Reply, transport: &'static str) -> Result<Peer, RequestError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct DiscoverResult {
+            supported_versions: Vec<String>,
+            #[serde(default = "empty_object")]
+            capabilities: Box<RawValue>,
+            instructions: Option<LossyString>,
+            #[serde(rename = "_meta")]
+            meta: Option<DiscoverMeta>,
+        }
+        #[derive(Deserialize)]
+        struct DiscoverMeta {
+            #[serde(rename = "io.modelcontextprotocol/serverInfo")]
+            server: Option<Implementation>,
+        }
+        let DiscoverResult { supported_versions, capabilities, instructions, meta } = reply.read("server/discover")?;
+        if !supported_versions.iter().any(|version| version == MODERN_VERSION) {
+            let how = format!("the server supports {}, not {MODERN_VERSION}", supported_versions.join(", "));
+            return Err(RequestError::sent(Failure::Protocol(how)));
+        }
+        let software = meta.and_then(|meta| meta.server).unwrap_or_default();
+        Ok(Peer::new(Era::Modern, MODERN_VERSION.to_owned(), software, capabilities, instructions, transport))
+    }
+
+    /// Reads the result of `initialize`.
+    pub(super) fn from_initialize(reply: &Reply, transport: &'static str) -> Result<Peer, RequestError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct InitializeResult {
+            protocol_version: String,
+            #[serde(default = "empty_object")]
+            capabilities: Box<RawValue>,
+            instructions: Option<LossyString>,
+            server_info: Option<Implementation>,
+        }
+        let InitializeResult { protocol_version: version, capabilities, instructions, server_info } =
+            reply.read("initialize")?;
+        if !LEGACY_VERSIONS.contains(&version.as_str()) {
+            let how = format!("the server wants MCP version {version:?}; supported are {}", LEGACY_VERSIONS.join(", "));
+            return Err(RequestError::sent(Failure::Protocol(how)));
+        }
+        Ok(Peer::new(Era::Legacy, version, server_info.unwrap_or_default(), capabilities, instructions, transport))
+    }
+
+    fn new(
+        era: Era,
+        version: String,
+        software: Implementation,
+        capabilities: Box<RawValue>,
+        instructions: Option<LossyString>,
+        transport: &'static str,
+    ) -> Peer {
+        let (name, software_version) = (software.name.map(String::from), software.version.map(String::from));
+        let (features, instructions) = (ServerFeatures::read(&capabilities), instructions.map(String::from));
+        Peer { era, version, name, software_version, capabilities, features, instructions, transport }
+    }
+}
+
+#[derive(Deserialize, Default)]
+struct Implementation {
+    name: Option<LossyString>,
+    version: Option<LossyString>,
+}
+
 impl ServerEvent {
     /// Reads a notification; `None` if it is of no interest here.
     pub(super) fn read(method: &str, params: &str) -> Option<Self> {
         #[derive(Deserialize)]
         struct Params {
-            #[serde(default)]
             uri: Option<String>,
-            #[serde(default)]
             level: Option<LossyString>,
-            #[serde(default)]
             logger: Option<LossyString>,
-            #[serde(default)]
             data: Option<Box<RawValue>>,
         }
         match method {
@@ -152,7 +172,7 @@ impl ServerEvent {
                 let params: Params = serde_json::from_str(params).ok()?;
                 let level = params.level.map_or_else(|| "info".to_owned(), String::from);
                 let logger = params.logger.map(String::from);
-                let data = params.data.unwrap_or_else(super::empty_object);
+                let data = params.data.unwrap_or_else(empty_object);
                 let number = LINES.fetch_add(1, Ordering::Relaxed);
                 Some(ServerEvent::Log { level, logger, data, callers: ActiveCallers::Unknown, number })
             }
@@ -175,9 +195,7 @@ impl ServerFeatures {
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "camelCase")]
         struct ListCapability {
-            #[serde(default)]
             list_changed: Option<bool>,
-            #[serde(default)]
             subscribe: Option<bool>,
         }
         let read: Capabilities = serde_json::from_str(capabilities.get()).unwrap_or_default();

@@ -25,11 +25,11 @@ pub async fn run(session: &Session, request: &SessionRequest<'_>, caller: &Calle
         given => Cow::Owned(params::with_members(request.params, given)),
     };
     let reply = session.exchange(request, &params, caller).await?;
-    match read(&reply, request.method)? {
-        RoundOutcome::Complete => {}
-        RoundOutcome::InputRequired(wanted) if caller.handles_input => wanted.check(caller, request.method)?,
+    match input_required(&reply, request.method)? {
+        None => {}
+        Some(wanted) if caller.handles_input => wanted.check(caller, request.method)?,
         // Boxed, so that requests of one round do not pay for its size.
-        RoundOutcome::InputRequired(_) => return Box::pin(run_rounds(session, request, caller, started, reply)).await,
+        Some(_) => return Box::pin(run_rounds(session, request, caller, started, reply)).await,
     }
     Ok(reply)
 }
@@ -44,16 +44,16 @@ async fn run_rounds(
 ) -> Result<Reply, RequestError> {
     let left = || request.timeouts.total.saturating_sub(started.elapsed());
     for round in 0..MAX_ROUNDS {
-        let RoundOutcome::InputRequired(wanted) = read(&reply, request.method)? else { return Ok(reply) };
+        let Some(wanted) = input_required(&reply, request.method)? else { return Ok(reply) };
         debug!(method = request.method, round, "the server asks for input");
         let answered = tokio::time::timeout(left(), next_params(session, caller, request, &wanted)).await;
         let params = answered.map_err(|_| input_timeout(request))??;
         let timeouts = RequestTimeouts { total: left(), ..request.timeouts };
         reply = session.exchange(&SessionRequest { timeouts, ..request.clone() }, &params, caller).await?;
     }
-    match read(&reply, request.method)? {
-        RoundOutcome::Complete => Ok(reply),
-        RoundOutcome::InputRequired(_) => {
+    match input_required(&reply, request.method)? {
+        None => Ok(reply),
+        Some(_) => {
             let how = format!("{} asks for input for the {}th time", request.method, MAX_ROUNDS + 1);
             Err(RequestError::sent(Failure::Protocol(how)))
         }
@@ -66,26 +66,21 @@ fn input_timeout(request: &SessionRequest<'_>) -> RequestError {
     RequestError::sent(Failure::Rpc(RpcError::new(METHOD_NOT_FOUND, message)))
 }
 
-/// The outcome of one round.
-enum RoundOutcome<'a> {
-    Complete,
-    InputRequired(InputRequired<'a>),
-}
-
+/// A result that asks for input.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct InputRequired<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     input_requests: Option<BTreeMap<String, InputRequest<'a>>>,
     /// Opaque: it goes back to the server byte for byte.
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     request_state: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 struct InputRequest<'a> {
     method: String,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     params: Option<&'a RawValue>,
 }
 
@@ -116,20 +111,21 @@ impl InputRequired<'_> {
     }
 }
 
-fn read<'a>(reply: &'a Reply, method: &str) -> Result<RoundOutcome<'a>, RequestError> {
+/// Reads what a result asks for; `None` if it is complete.
+fn input_required<'a>(reply: &'a Reply, method: &str) -> Result<Option<InputRequired<'a>>, RequestError> {
     // Almost every result is complete, and finding where it says so means parsing all of it.
     let marked = RESULT_TYPE.values(reply.json()).all(|value| value.starts_with(COMPLETE));
     // An escaped member name means the same to the client, so it must not bypass this check.
     if marked && !has_escaped_ascii(reply.json()) {
-        return Ok(RoundOutcome::Complete);
+        return Ok(None);
     }
     #[derive(Deserialize)]
     struct ResultTypeField<'a> {
-        #[serde(rename = "resultType", default, borrow)]
+        #[serde(rename = "resultType", borrow)]
         result_type: Option<&'a RawValue>,
     }
     match reply.read::<ResultTypeField>(method)?.result_type.map(RawValue::get) {
-        None | Some(COMPLETE) => Ok(RoundOutcome::Complete),
+        None | Some(COMPLETE) => Ok(None),
         Some(r#""input_required""#) => {
             let wanted = reply.read::<InputRequired>(method)?;
             // Repeating the request with nothing new would give the same result.
@@ -137,7 +133,7 @@ fn read<'a>(reply: &'a Reply, method: &str) -> Result<RoundOutcome<'a>, RequestE
                 let how = format!("{method} asks for input, but has neither inputRequests nor a requestState");
                 return Err(RequestError::sent(Failure::Protocol(how)));
             }
-            Ok(RoundOutcome::InputRequired(wanted))
+            Ok(Some(wanted))
         }
         Some(other) => {
             let how = format!("the result of {method} has an unknown resultType: {other}");
@@ -179,7 +175,7 @@ async fn answer(handler: &dyn Handler, method: &str, asked: &InputRequest<'_>) -
     let unknown = || RpcError::new(METHOD_NOT_FOUND, "this client does not support it");
     let topic = Topic::of(&asked.method).ok_or_else(|| refused(unknown()))?;
     let params = asked.params.map_or_else(super::empty_object, ToOwned::to_owned);
-    handler.answer(ServerQuestion { server: String::new(), connection: 0, topic, params }).await.map_err(refused)
+    handler.answer(ServerQuestion::new(topic, params)).await.map_err(refused)
 }
 
 /// The `resultType` of a complete result.

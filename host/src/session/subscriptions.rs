@@ -6,8 +6,7 @@ use std::sync::{Arc, Weak};
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::caller::Caller;
-use super::{Era, RequestTimeouts, Session, SessionRequest};
+use super::{Era, RequestTimeouts, Session};
 use crate::failure::{Failure, RequestError, RpcError};
 use crate::rpc::code::METHOD_NOT_FOUND;
 
@@ -48,9 +47,7 @@ impl Session {
                     return std::future::pending().await;
                 }
                 let params = json!({"notifications": {"resourceSubscriptions": uris}}).to_string();
-                let (method, timeouts) = ("subscriptions/listen", RequestTimeouts::unlimited());
-                let request = SessionRequest { method, params: &params, timeouts, progress: None };
-                self.exchange(&request, &params, &Caller::default()).await.map(drop)
+                self.request_own("subscriptions/listen", &params, RequestTimeouts::unlimited()).await
             };
             tokio::select! {
                 ended = listen => return ended,
@@ -62,13 +59,7 @@ impl Session {
 
     async fn send_uri(&self, method: &str, uri: &str) -> Result<(), RequestError> {
         let params = json!({"uri": uri}).to_string();
-        let request = SessionRequest {
-            method,
-            params: &params,
-            timeouts: RequestTimeouts::of(self.list_timeout),
-            progress: None,
-        };
-        self.exchange(&request, &params, &Caller::default()).await.map(drop)
+        self.request_own(method, &params, RequestTimeouts::of(self.list_timeout)).await
     }
 }
 

@@ -190,7 +190,7 @@ impl Wire {
 
     /// Completes the handshake, which settles the era.
     pub fn complete_handshake(&self, era: Era, headers: Vec<(http::HeaderName, http::HeaderValue)>) {
-        self.inbox.set_handshake(HandshakeResult { era, headers: headers.clone() });
+        let _ = self.inbox.handshake.set(HandshakeResult { era, headers: headers.clone() });
         let stream = match era {
             Era::Legacy => ServerStream::Open(headers),
             Era::Modern => ServerStream::None,
@@ -205,12 +205,12 @@ impl Wire {
 
     /// Returns the cached lists.
     pub fn list_cache(&self) -> Arc<ListCache> {
-        self.inbox.list_cache()
+        Arc::clone(&self.inbox.list_cache)
     }
 
     /// Returns the handler of the server's questions.
     pub fn handler(&self) -> &Arc<dyn Handler> {
-        self.inbox.handler()
+        &self.inbox.handler
     }
 
     /// Spawns a task that ends with the connection.
@@ -252,7 +252,7 @@ impl Wire {
 
     /// Notifies the server that a request is cancelled.
     fn cancel(&self, id: RequestId) {
-        let Some(handshake) = self.inbox.handshake() else { return };
+        let Some(handshake) = self.inbox.handshake.get() else { return };
         if self.web && handshake.era == Era::Modern || tokio::runtime::Handle::try_current().is_err() {
             return;
         }

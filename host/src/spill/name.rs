@@ -7,28 +7,11 @@ use std::time::SystemTime;
 
 use crate::calendar::Utc;
 
-/// The file name of a text that is about to be written.
-pub(super) struct SpillName {
-    stem: String,
-}
-
-impl SpillName {
-    /// Creates a name with a random part, so that no two texts share it.
-    pub(super) fn new(server: &str, tool: &str, now: SystemTime) -> Self {
-        // `RandomState` takes its keys from the system's random numbers.
-        let random = RandomState::new().build_hasher().finish();
-        SpillName { stem: format!("{}-{}-{}-{random:016x}", safe(server), safe(tool), stamp(now)) }
-    }
-
-    /// Returns the name of the complete text.
-    pub(super) fn final_name(&self) -> String {
-        format!("{}.{WHOLE}", self.stem)
-    }
-
-    /// Returns the name while the text is being written.
-    pub(super) fn partial_name(&self) -> String {
-        format!("{}.{PART}", self.stem)
-    }
+/// Creates a file name with a random part, so that no two texts share it.
+pub(super) fn new_name(server: &str, tool: &str, now: SystemTime) -> String {
+    // `RandomState` takes its keys from the system's random numbers.
+    let random = RandomState::new().build_hasher().finish();
+    format!("{}-{}-{}-{random:016x}.{WHOLE}", safe(server), safe(tool), stamp(now))
 }
 
 /// A file whose name is ours.
@@ -84,7 +67,8 @@ fn is_safe(byte: u8) -> bool {
 }
 
 const WHOLE: &str = "txt";
-const PART: &str = "part";
+/// The extension while a text is being written.
+pub(super) const PART: &str = "part";
 /// The longest part of a name; file systems allow 255 bytes for all of it.
 const MOST: usize = 64;
 
@@ -117,12 +101,11 @@ mod tests {
     #[test]
     fn a_name_is_safe_whatever_it_is_made_of() {
         let check = |server: &str, tool: &str, start: &str| {
-            let name = SpillName::new(server, tool, at(0));
-            let whole = name.final_name();
+            let whole = new_name(server, tool, at(0));
             assert!(whole.starts_with(&format!("{start}-19700101T000000000Z-")), "{whole}");
             assert!(whole.len() < 200 && whole.bytes().all(is_safe), "{whole}");
             assert_eq!(parse_name(&whole), Some(SpillFile::Complete("19700101T000000000Z")), "{whole}");
-            assert_eq!(parse_name(&name.partial_name()), Some(SpillFile::Partial), "{whole}");
+            assert_eq!(parse_name(&whole.replace(".txt", ".part")), Some(SpillFile::Partial), "{whole}");
         };
         check("jira", "search_issues", "jira-search_issues");
         check("kube-server", "get.pods", "kube-server-get.pods");
@@ -135,8 +118,7 @@ mod tests {
 
     #[test]
     fn no_two_names_are_the_same() {
-        let names: std::collections::BTreeSet<_> =
-            (0..1000).map(|_| SpillName::new("a", "b", at(0)).final_name()).collect();
+        let names: std::collections::BTreeSet<_> = (0..1000).map(|_| new_name("a", "b", at(0))).collect();
         assert_eq!(names.len(), 1000);
     }
 

@@ -48,10 +48,11 @@ pub fn find(text: &str, found: &mut Vec<NamedValue>) {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Kind {
     Object,
     List,
+    #[default]
     Other,
 }
 
@@ -63,6 +64,7 @@ struct Scalar {
 }
 
 /// A list or an object in progress.
+#[derive(Default)]
 struct Frame {
     kind: Kind,
     /// The key of this list or object.
@@ -114,9 +116,7 @@ impl Reader<'_> {
         let nested = std::mem::take(&mut frame.nested);
         match frame.kind {
             Kind::Object => {
-                let is = |member: &Range<usize>, names: &[&str]| {
-                    names.iter().any(|name| text[member.clone()].eq_ignore_ascii_case(name))
-                };
+                let is = |member: &Range<usize>, words| is_one_of(&text[member.clone()], words);
                 match (frame.member.take(), said) {
                     (Some(member), Some(said)) if said.string && is(&member, NAMES) => frame.name = Some(said),
                     (Some(member), Some(said)) if is(&member, VALUES) => frame.value = Some(said),
@@ -141,23 +141,12 @@ impl Reader<'_> {
         let key = self.frames.last_mut().and_then(|parent| {
             parent.nested = true;
             let key = parent.member.take()?;
-            if ROWS.iter().any(|name| self.text[key.clone()].eq_ignore_ascii_case(name)) {
+            if is_one_of(&self.text[key.clone()], ROWS) {
                 columns.clone_from(&parent.columns);
             }
             Some(key)
         });
-        self.frames.push(Frame {
-            kind,
-            key,
-            last_scalar: None,
-            member: None,
-            count: 0,
-            items: Vec::new(),
-            name: None,
-            value: None,
-            columns,
-            nested: false,
-        });
+        self.frames.push(Frame { kind, key, columns, ..Frame::default() });
     }
 
     fn close(&mut self, kind: Kind) {
@@ -183,10 +172,7 @@ impl Reader<'_> {
     }
 
     fn list(&mut self, frame: Frame) {
-        let under = |names: &[&str]| {
-            let key = frame.key.clone().map(|key| &self.text[key]);
-            key.is_some_and(|key| names.iter().any(|name| key.eq_ignore_ascii_case(name)))
-        };
+        let under = |words| frame.key.clone().is_some_and(|key| is_one_of(&self.text[key], words));
         if let [Some(name), Some(value)] = &frame.items[..]
             && frame.count == 2
             && value.string
@@ -236,49 +222,19 @@ fn string_end(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
     Some(bytes.len())
 }
 
+/// Reports whether a name is one of these words, which blanks separate, in any case.
+fn is_one_of(name: &str, words: &str) -> bool {
+    words.split(' ').any(|word| name.eq_ignore_ascii_case(word))
+}
+
 /// The members that contain the name of an entry.
-const NAMES: &[&str] = &[
-    "name",
-    "key",
-    "k",
-    "field",
-    "variable",
-    "var",
-    "parameter",
-    "param",
-    "header",
-    "property",
-    "attribute",
-    "setting",
-    "label",
-    "env",
-    "option",
-];
+const NAMES: &str = "name key k field variable var parameter param header property attribute setting label env option";
 /// The members that contain its value.
-const VALUES: &[&str] = &["value", "val", "v"];
+const VALUES: &str = "value val v";
 /// Keys of lists that contain names.
-const LISTS: &[&str] = &[
-    "required",
-    "enum",
-    "fields",
-    "keys",
-    "names",
-    "headers",
-    "types",
-    "labels",
-    "tags",
-    "properties",
-    "options",
-    "columns",
-    "order",
-    "scopes",
-    "include",
-    "exclude",
-    "ignore",
-    "topics",
-    "keywords",
-];
-const COLUMNS: &[&str] = &["columns", "fields", "header", "headers", "keys", "names"];
-const ROWS: &[&str] = &["rows", "data", "values", "records", "items"];
+const LISTS: &str = "required enum fields keys names headers types labels tags properties options columns order \
+    scopes include exclude ignore topics keywords";
+const COLUMNS: &str = "columns fields header headers keys names";
+const ROWS: &str = "rows data values records items";
 const MAX_DEPTH: usize = 64;
 const MAX_ITEMS: usize = 64;

@@ -1,5 +1,3 @@
-use proptest::prelude::*;
-
 use super::*;
 
 fn request(text: &str) -> Request {
@@ -144,26 +142,4 @@ fn each_part_of_a_batch_is_a_message_of_its_own() {
     let kinds: Vec<_> = batch.parts.iter().map(|part| (part.wants_answer(), part.request_id())).collect();
     assert_eq!(kinds, [(true, Some("1")), (false, None), (true, None), (true, None)]);
     assert!(matches!(Message::read("[]".to_owned()), Message::Batch(batch) if batch.parts.is_empty()));
-}
-
-proptest! {
-    /// The parser judges the scanner: where both read a text, they find the same.
-    #[test]
-    fn the_scanner_finds_what_the_parser_finds(
-        members in prop::collection::vec(
-            (
-                prop::sample::select(vec!["id", "method", "params", "result", "error", "jsonrpc", "x", "n\\u0061"]),
-                prop::sample::select(vec!["1", "null", "\"a\"", "\"\\n\"", "{}", r#"{"name":"b","name":1}"#, "[1, 2]"]),
-            ),
-            0..6,
-        ),
-    ) {
-        let members: Vec<_> = members.iter().map(|(name, value)| format!("\"{name}\" : {value}")).collect();
-        let text = format!("{{{}}}", members.join(","));
-        let places = |found: Members| [found.id, found.method, found.params, found.result, found.error, found.jsonrpc];
-        if let Some(scanned) = Members::scan(&text) {
-            let parsed = Members::parse(&text).unwrap_or_else(|_| panic!("{text}"));
-            prop_assert_eq!(places(scanned), places(parsed), "{}", text);
-        }
-    }
 }

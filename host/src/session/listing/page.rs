@@ -7,26 +7,26 @@ use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::ListKind;
+use crate::session::ListKind;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ListPage<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     tools: Option<Items<'a>>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     resources: Option<Items<'a>>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     resource_templates: Option<Items<'a>>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     prompts: Option<Items<'a>>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     pub(super) next_cursor: Option<&'a RawValue>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     pub(super) result_type: Option<&'a RawValue>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     ttl_ms: Option<&'a RawValue>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     pub(super) cache_scope: Option<&'a RawValue>,
 }
 
@@ -105,13 +105,10 @@ impl ListBudget {
 
     /// Counts a page of this length.
     pub(super) fn take_page(&mut self, bytes: usize) {
-        self.pages = match self.pages.checked_sub(bytes) {
-            Some(left) => left,
-            None => {
-                self.exceeded.get_or_insert(Bound::Bytes);
-                0
-            }
-        };
+        if bytes > self.pages {
+            self.exceeded.get_or_insert(Bound::Bytes);
+        }
+        self.pages = self.pages.saturating_sub(bytes);
     }
 
     /// Counts an item of this length, and returns whether there was room for it.

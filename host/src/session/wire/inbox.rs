@@ -26,12 +26,12 @@ use crate::transport::{Outgoing, Receive, RequestId, Transport};
 /// Receives all messages of one server.
 pub struct Inbox {
     pub(super) pending: PendingRequests,
-    handler: Arc<dyn Handler>,
+    pub(super) handler: Arc<dyn Handler>,
     /// The handlers for questions on the streams of single requests.
     handlers: Mutex<HashMap<RequestId, Arc<dyn Handler>>>,
     events: broadcast::Sender<ServerEvent>,
     /// The cached lists; an event invalidates them before subscribers receive it.
-    list_cache: Arc<ListCache>,
+    pub(super) list_cache: Arc<ListCache>,
     filter: Arc<CredentialFilter>,
     /// Whether each request has its own exchange (HTTP); then a message outside of all exchanges belongs to none.
     has_exchanges: bool,
@@ -39,7 +39,7 @@ pub struct Inbox {
     /// before.
     transport: Arc<SetOnce<Weak<dyn Transport>>>,
     /// Set when the handshake is complete.
-    handshake: OnceLock<HandshakeResult>,
+    pub(super) handshake: OnceLock<HandshakeResult>,
     answering: Mutex<AnswerTasks>,
     questions: Arc<Mutex<OpenQuestions>>,
     warnings: AtomicU64,
@@ -86,12 +86,11 @@ impl Drop for OpenQuestion {
 
 impl Inbox {
     pub(super) fn new(handler: Arc<dyn Handler>, filter: Arc<CredentialFilter>, has_exchanges: bool) -> Self {
-        let (event, _) = broadcast::channel(NEWS);
         Inbox {
             pending: PendingRequests::default(),
             handler,
             handlers: Mutex::default(),
-            events: event,
+            events: broadcast::Sender::new(NEWS),
             list_cache: Arc::default(),
             filter,
             has_exchanges,
@@ -108,25 +107,8 @@ impl Inbox {
         let _ = self.transport.set(Arc::downgrade(transport));
     }
 
-    /// Sets the result of the handshake.
-    pub(super) fn set_handshake(&self, handshake: HandshakeResult) {
-        let _ = self.handshake.set(handshake);
-    }
-
-    pub(super) fn handshake(&self) -> Option<&HandshakeResult> {
-        self.handshake.get()
-    }
-
-    pub(super) fn handler(&self) -> &Arc<dyn Handler> {
-        &self.handler
-    }
-
     pub(super) fn handlers(&self) -> MutexGuard<'_, HashMap<RequestId, Arc<dyn Handler>>> {
         self.handlers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn list_cache(&self) -> Arc<ListCache> {
-        Arc::clone(&self.list_cache)
     }
 
     pub(super) fn events(&self) -> broadcast::Receiver<ServerEvent> {
@@ -219,12 +201,7 @@ impl Inbox {
             });
         }
         let handler = self.handler_of(exchange);
-        let question = Topic::of(method).map(|topic| ServerQuestion {
-            server: String::new(),
-            connection: 0,
-            topic,
-            params: params.to_owned(),
-        });
+        let question = Topic::of(method).map(|topic| ServerQuestion::new(topic, params.to_owned()));
         let ping = method == "ping";
         let method = method.to_owned();
         let (id, key) = (id.to_owned(), id.to_owned());
@@ -240,10 +217,9 @@ impl Inbox {
             let outcome = match question {
                 _ if ping => Ok(empty_object()),
                 _ if busy => Err(RpcError::new(INTERNAL_ERROR, "too many open questions")),
-                Some(question) => match tokio::time::timeout(ANSWER_LIMIT, handler.answer(question)).await {
-                    Ok(outcome) => outcome,
-                    Err(_) => Err(RpcError::new(INTERNAL_ERROR, "no answer in time")),
-                },
+                Some(question) => tokio::time::timeout(ANSWER_LIMIT, handler.answer(question))
+                    .await
+                    .unwrap_or_else(|_| Err(RpcError::new(INTERNAL_ERROR, "no answer in time"))),
                 None => Err(RpcError::new(METHOD_NOT_FOUND, format!("this client has no method {method:?}"))),
             };
             let text = match outcome {
@@ -294,11 +270,11 @@ impl Inbox {
         struct ProgressParams<'a> {
             #[serde(borrow)]
             progress_token: &'a RawValue,
-            #[serde(default, borrow)]
+            #[serde(borrow)]
             progress: Option<&'a RawValue>,
-            #[serde(default, borrow)]
+            #[serde(borrow)]
             total: Option<&'a RawValue>,
-            #[serde(default, borrow)]
+            #[serde(borrow)]
             message: Option<&'a RawValue>,
         }
         let Ok(said) = serde_json::from_str::<ProgressParams>(params.get()) else {
@@ -321,24 +297,15 @@ impl Inbox {
     }
 
     fn handle_elicitation_complete(&self, params: &str) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Params {
-            elicitation_id: String,
-        }
-        if let Ok(Params { elicitation_id }) = serde_json::from_str(params) {
-            self.handler.elicitation_completed(0, &elicitation_id);
+        let Ok([Some(id)]) = json::find_members(params, ["elicitationId"]) else { return };
+        if let Some(id) = json::decode_string(&params[id]) {
+            self.handler.elicitation_completed(0, &id);
         }
     }
 
     fn handle_cancelled(&self, params: &str) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Params {
-            request_id: Box<RawValue>,
-        }
-        let Ok(Params { request_id }) = serde_json::from_str(params) else { return };
-        if let Some(task) = self.answering().by_id.remove(request_id.get()) {
+        let Ok([Some(id)]) = json::find_members(params, ["requestId"]) else { return };
+        if let Some(task) = self.answering().by_id.remove(&params[id]) {
             task.abort();
         }
     }

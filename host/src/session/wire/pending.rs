@@ -1,7 +1,6 @@
 //! The requests of a connection that wait for an answer.
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -276,12 +275,6 @@ impl PendingRequests {
     fn table(&self) -> MutexGuard<'_, RequestTable> {
         // The table is consistent after each statement, so a panic elsewhere cannot corrupt it.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for PendingRequests {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} requests waiting", self.table().waiting.len())
     }
 }
 
