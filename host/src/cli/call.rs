@@ -55,7 +55,7 @@ pub async fn run(context: &CliContext, args: &Args, arguments: String) -> Result
     let bar = CallProgressBar::new(&args.name);
     let options = CallOptions {
         timeout: args.servers.timeout,
-        events: bar.listener(context.cleaner()),
+        events: bar.listener(context),
         approve: Some(Arc::new(TerminalApprover(Arc::clone(context.gate.registry())))),
         ..CallOptions::default()
     };
@@ -129,7 +129,7 @@ pub async fn run_at_gateway(
         method: "tools/call",
         params: &params.to_text(),
         timeouts: RequestTimeouts::of(limit.unwrap_or(PATIENCE)),
-        progress: bar.progress(remote.printer.cleaner()),
+        progress: bar.progress(&remote.printer),
     };
     let reply = session.request(request).await.map_err(|failed| match failed.failure {
         Cause::Closed if failed.sent => CliError::OutcomeUnknown(format!(

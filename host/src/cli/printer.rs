@@ -11,19 +11,12 @@ use serde::Serialize;
 
 use super::error::CliError;
 use super::style;
-use super::terminal::TextCleaner;
 
 /// Prints to standard output without secrets.
 #[derive(Clone)]
 pub struct Printer(pub Arc<Mutex<Secrets>>);
 
 impl Printer {
-    /// Returns a function that makes texts safe to show.
-    pub fn cleaner(&self) -> TextCleaner {
-        let secrets = Arc::clone(&self.0);
-        Arc::new(move |text| style::clean(&secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(text)))
-    }
-
     /// Removes secrets from a text.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).redact(text)
