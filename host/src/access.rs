@@ -169,8 +169,8 @@ impl PrincipalGate<'_> {
             None => None,
         };
         let verdict = begun.as_ref().map_or(Verdict::Deny, |begun| begun.verdict);
-        let said = self.annotations.get(&(&*item.tool.server, &*item.tool.tool)).copied().unwrap_or(SILENT);
-        let decided = self.logic.decide(&self.settings.policy, &item.tool, said)?;
+        let annotations = self.annotations.get(&(&*item.tool.server, &*item.tool.tool)).copied().unwrap_or(SILENT);
+        let decided = self.logic.decide(&self.settings.policy, &item.tool, annotations)?;
         let trace = match (decided, begun) {
             (Ok(decision), _) if decision.verdict == verdict => decision.trace,
             (_, Some(begun)) => begun.trace,
@@ -257,13 +257,13 @@ fn open(logic: &mut Supervisor, settings: &Settings, offers: &ToolsByServer) -> 
 
 /// Returns the annotations of all tools; if a server lists a tool twice, the first one counts.
 fn annotations_by_tool(offers: &ToolsByServer) -> HashMap<(&str, &str), Annotations> {
-    let mut said = HashMap::new();
+    let mut annotations = HashMap::new();
     for (server, tools) in offers {
         for tool in tools.iter() {
-            said.entry((&**server, &*tool.name)).or_insert(tool.annotations);
+            annotations.entry((&**server, &*tool.name)).or_insert(tool.annotations);
         }
     }
-    said
+    annotations
 }
 
 /// A name that no principal can have, because it contains spaces.

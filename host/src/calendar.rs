@@ -50,17 +50,7 @@ impl From<SystemTime> for Utc {
 impl fmt::Display for Utc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Utc { year, month, day, hour, minute, second, milli } = *self;
-        // By hand, because every recorded call has a time, and `format!` takes ten times as long.
-        let mut text = *b"0000-00-00T00:00:00.000Z";
-        let mut put = |end: usize, mut number: u64| {
-            for digit in text[..end].iter_mut().rev().take_while(|digit| digit.is_ascii_digit()) {
-                *digit = b'0' + (number % 10) as u8;
-                number /= 10;
-            }
-        };
-        let parts = [(4, year), (7, month), (10, day), (13, hour), (16, minute), (19, second), (23, u64::from(milli))];
-        parts.into_iter().for_each(|(end, number)| put(end, number));
-        f.write_str(str::from_utf8(&text).expect("digits are ASCII"))
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
     }
 }
 

@@ -12,6 +12,7 @@ mod explain;
 mod files;
 mod instructions;
 mod log;
+mod logic_args;
 mod printer;
 mod prompts;
 mod remote;
@@ -28,18 +29,18 @@ mod terminal;
 mod tools;
 
 use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use crate::config::secrets::Secrets;
 use crate::gate::GateView;
-use crate::logic::{Cache, Component, ComponentOptions, InstanceLimits, LogicError, Supervisor};
 use crate::{demo, eval, ownership};
 use clap::{CommandFactory, Parser, Subcommand};
 
-use context::{CliContext, ConfigFallback, ServerArgs};
+use context::{ConfigFallback, ContextOptions, ServerArgs};
 use error::CliError;
+use logic_args::LogicArgs;
 
 /// One gate between an AI agent and the tools of many MCP servers.
 ///
@@ -95,21 +96,6 @@ struct GlobalArgs {
     /// Use configuration, token and key files that other users may write, with a warning
     #[arg(long, global = true)]
     allow_shared_files: bool,
-}
-
-/// The options for the component that decides.
-#[derive(clap::Args, Clone)]
-#[command(next_help_heading = "Options for every command")]
-struct LogicArgs {
-    /// Use this component instead of the built-in one; it must implement world `logic`
-    #[arg(long, global = true, value_name = "FILE")]
-    logic: Option<PathBuf>,
-    /// The component's memory limit, in MiB
-    #[arg(long, global = true, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=4096))]
-    max_memory: u16,
-    /// The component's fuel limit for one decision, in millions of instructions; 0 means no limit
-    #[arg(long, global = true, value_name = "MILLIONS", default_value_t = 20_000)]
-    max_fuel: u64,
 }
 
 #[derive(Subcommand)]
@@ -183,81 +169,85 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
     // Dropping the guard at the end of the command exports the remaining spans.
     #[cfg(feature = "otel")]
     let _exporting = crate::telemetry::start();
-    let open = |servers: &ServerArgs, otherwise, view| {
-        CliContext::open(&cli.logic, cli.global.config.as_deref(), servers, otherwise, &secrets, view, None)
+    let (logic, config) = (&cli.logic, cli.global.config.as_deref());
+    let with = |servers: &ServerArgs, fallback| ContextOptions {
+        logic,
+        config,
+        servers: servers.clone(),
+        fallback,
+        secrets: &secrets,
+        view: GateView::default(),
+        record: None,
     };
     match &cli.command {
         CliCommand::Tools(args) if args.gateway.gateway.is_some() => {
-            let logic = || cli.logic.supervisor();
-            context::run_until_signal(tools::run_at_gateway(args, logic, &secrets), std::future::ready(()))
+            context::run_until_signal(tools::run_at_gateway(args, || logic.supervisor(), &secrets), async {})
         }
         CliCommand::Call(args) if args.gateway.gateway.is_some() => {
             let arguments = call::read_arguments(&args.arguments)?;
-            let mut logic = cli.logic.supervisor()?;
-            let call = call::run_at_gateway(args, arguments, &mut logic, &secrets);
-            context::run_until_signal(call, std::future::ready(()))
+            let mut logic = logic.supervisor()?;
+            context::run_until_signal(call::run_at_gateway(args, arguments, &mut logic, &secrets), async {})
         }
-        CliCommand::Status(args) => context::run_until_signal(status::run(args, &secrets), std::future::ready(())),
+        CliCommand::Status(args) => context::run_until_signal(status::run(args, &secrets), async {}),
         CliCommand::Tools(args) => {
-            let context = open(&args.servers, ConfigFallback::Demo, GateView::default())?;
-            context::run(&context, tools::run(&context, args))
+            let options = with(&args.servers, ConfigFallback::Demo);
+            context::run(options, async |context| tools::run(context, args).await)
         }
         CliCommand::Call(args) => {
             // Read the arguments before signals are handled: Ctrl-C while typing them ends the program at once.
             let arguments = call::read_arguments(&args.arguments)?;
             let view = GateView { max_result_bytes: args.max_result_bytes, ..GateView::default() };
-            let (flag, record) = (cli.global.config.as_deref(), args.record.as_deref());
-            let context =
-                CliContext::open(&cli.logic, flag, &args.servers, ConfigFallback::Demo, &secrets, view, record)?;
-            context::run(&context, call::run(&context, args, arguments))
+            let record = args.record.as_deref();
+            let options = ContextOptions { view, record, ..with(&args.servers, ConfigFallback::Demo) };
+            context::run(options, async |context| call::run(context, args, arguments).await)
         }
         CliCommand::Resources(args) => {
-            let context = open(&args.servers(), ConfigFallback::Fail, GateView::default())?;
-            context::run(&context, resources::run(&context, args))
+            let options = with(&args.servers(), ConfigFallback::Fail);
+            context::run(options, async |context| resources::run(context, args).await)
         }
         CliCommand::Prompts(args) => {
             let arguments = args.arguments()?;
-            let context = open(&args.servers(), ConfigFallback::Fail, GateView::default())?;
-            context::run(&context, prompts::run(&context, args, &arguments))
+            let options = with(&args.servers(), ConfigFallback::Fail);
+            context::run(options, async |context| prompts::run(context, args, &arguments).await)
         }
         CliCommand::Instructions(args) => {
-            let context = open(&args.servers, ConfigFallback::Fail, GateView::default())?;
-            context::run(&context, instructions::run(&context, args))
+            let options = with(&args.servers, ConfigFallback::Fail);
+            context::run(options, async |context| instructions::run(context, args).await)
         }
         CliCommand::Check(args) => {
-            let context = open(&args.servers, ConfigFallback::Fail, GateView::default())?;
-            context::run(&context, check::run(&context, args))
+            let options = with(&args.servers, ConfigFallback::Fail);
+            context::run(options, async |context| check::run(context, args).await)
         }
         CliCommand::Access(args) => {
             // `--server` limits which servers are asked; the others must not count as disabled.
             let servers = ServerArgs { timeout: args.servers.timeout, ..ServerArgs::default() };
-            let context = open(&servers, ConfigFallback::Demo, GateView::default())?;
-            context::run(&context, access::run(&context, args))
+            let options = with(&servers, ConfigFallback::Demo);
+            context::run(options, async |context| access::run(context, args).await)
         }
         #[cfg(feature = "oauth")]
         CliCommand::Auth(args) => {
-            let context = open(&args.servers(), ConfigFallback::Fail, GateView::default())?;
-            context::run(&context, auth::run(&context, args))
+            let options = with(&args.servers(), ConfigFallback::Fail);
+            context::run(options, async |context| auth::run(context, args).await)
         }
-        CliCommand::Serve(args) => serve::run(&cli.logic, cli.global.config.as_deref(), args, &secrets),
-        CliCommand::Trust(args) => files::trust(args, cli.global.config.as_deref()),
+        CliCommand::Serve(args) => serve::run(logic, config, args, &secrets),
+        CliCommand::Trust(args) => files::trust(args, config),
         CliCommand::Schema => files::schema(),
         CliCommand::Import(args) => files::import(args),
         CliCommand::DemoServer => {
             demo::serve(std::io::stdin().lock(), std::io::stdout())?;
             Ok(ExitCode::SUCCESS)
         }
-        CliCommand::Replay(args) => replay::run(&cli.logic, cli.global.config.as_deref(), args, &secrets),
-        CliCommand::Explain(args) => explain::run(cli.global.config.as_deref(), args, &secrets),
+        CliCommand::Replay(args) => replay::run(logic, config, args, &secrets),
+        CliCommand::Explain(args) => explain::run(config, args, &secrets),
         CliCommand::Route(args) if route::wants_configuration(args) => {
             let arguments = args.arguments()?;
-            let context = open(&ServerArgs::default(), ConfigFallback::Demo, GateView::default())?;
-            context::run(&context, route::run_configured(&context, args, arguments))
+            let options = with(&ServerArgs::default(), ConfigFallback::Demo);
+            context::run(options, async |context| route::run_configured(context, args, arguments).await)
         }
-        CliCommand::Route(args) => route::run(&mut cli.logic.supervisor()?, args, &args.arguments()?),
+        CliCommand::Route(args) => route::run(&mut logic.supervisor()?, args, args.arguments()?),
         CliCommand::Eval => {
-            let mut logic = cli.logic.supervisor()?;
-            eval::run(&mut logic, std::io::stdin().lock(), BufWriter::new(std::io::stdout().lock()))?;
+            let output = BufWriter::new(std::io::stdout().lock());
+            eval::run(&mut logic.supervisor()?, std::io::stdin().lock(), output)?;
             Ok(ExitCode::SUCCESS)
         }
         CliCommand::Component(args) => component::run(args),
@@ -273,43 +263,4 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
 /// Reports whether an environment variable switches something on.
 fn is_set(variable: &str) -> bool {
     std::env::var(variable).is_ok_and(|value| ["1", "true", "yes"].contains(&value.as_str()))
-}
-
-impl LogicArgs {
-    /// Starts the component that the options select.
-    fn supervisor(&self) -> Result<Supervisor, CliError> {
-        Ok(Supervisor::new(self.component()?)?)
-    }
-
-    /// Returns the limits and the cache for components.
-    fn options(&self) -> ComponentOptions {
-        let limits = InstanceLimits {
-            fuel: (self.max_fuel > 0).then(|| self.max_fuel.saturating_mul(1_000_000)),
-            memory_bytes: usize::from(self.max_memory) << 20,
-        };
-        ComponentOptions { limits, cache: Cache::user(), ..ComponentOptions::default() }
-    }
-
-    /// Loads the component that the options select.
-    fn component(&self) -> Result<Component, CliError> {
-        self.component_up_to(self.options().limits)
-    }
-
-    /// Loads the component that the options select, within these limits, and prints its warning.
-    fn component_up_to(&self, limits: InstanceLimits) -> Result<Component, CliError> {
-        let component = self.load_component(None, limits)?;
-        if let Some(warning) = component.warning() {
-            style::write_stderr(format_args!("{}: {warning}", style::stderr().yellow("warning")));
-        }
-        Ok(component)
-    }
-
-    /// Loads the component from this file, or the one that the options select, within these limits.
-    fn load_component(&self, file: Option<&Path>, limits: InstanceLimits) -> Result<Component, LogicError> {
-        let options = ComponentOptions { limits, cache: Cache::user(), ..ComponentOptions::default() };
-        match file.or(self.logic.as_deref()) {
-            Some(file) => Component::from_file(file, &options),
-            None => Component::embedded(&options),
-        }
-    }
 }

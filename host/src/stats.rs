@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Counts calls; clones share the same statistics.
 #[derive(Clone, Debug, Default)]
-pub struct CallStats(Arc<Mutex<StatsTotals>>);
+pub struct CallStats(Arc<Mutex<StatsSnapshot>>);
 
 /// A running call; it counts as cancelled if it is dropped unfinished.
 #[derive(Debug)]
@@ -47,20 +47,12 @@ pub struct StatsSnapshot {
     pub cancelled: u64,
     /// The calls in flight.
     pub in_flight: u64,
-    /// The median latency; none until a call has ended.
-    pub p50: Option<Duration>,
-    /// The 90th percentile of the latencies; none until a call has ended.
-    pub p90: Option<Duration>,
-    /// The 99th percentile of the latencies; none until a call has ended.
-    pub p99: Option<Duration>,
-    /// The longest latency, exact.
-    pub max: Option<Duration>,
-    /// The sum of all latencies, exact.
-    pub sum: Duration,
+    /// The latencies of calls, without cancelled ones, which only show how long callers waited.
+    pub latencies: Histogram,
 }
 
 /// A histogram of time spans, accurate to 6.25 % from a microsecond to more than an hour, in 2.2 KB.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     counts: [u64; BUCKETS],
     count: u64,
@@ -71,31 +63,19 @@ pub struct Histogram {
 impl CallStats {
     /// Starts a call.
     pub fn begin(&self) -> InFlightCall {
-        self.tally().counters.calls += 1;
+        let mut totals = self.totals();
+        totals.calls += 1;
+        totals.in_flight += 1;
         InFlightCall { stats: self.clone(), end: None }
     }
 
     /// Returns the statistics so far.
     pub fn snapshot(&self) -> StatsSnapshot {
-        let StatsTotals { counters, latencies } = self.tally().clone();
-        let ended = counters.ok + counters.tool_errors + counters.failures + counters.unknown + counters.cancelled;
-        StatsSnapshot {
-            in_flight: counters.calls - ended,
-            p50: latencies.quantile(0.5),
-            p90: latencies.quantile(0.9),
-            p99: latencies.quantile(0.99),
-            max: latencies.max(),
-            sum: latencies.sum(),
-            ..counters
-        }
+        self.totals().clone()
     }
 
-    /// Returns the latencies of calls, without cancelled ones, which only show how long callers waited.
-    pub fn latencies(&self) -> Histogram {
-        self.tally().latencies.clone()
-    }
-
-    fn tally(&self) -> MutexGuard<'_, StatsTotals> {
+    /// Locks all counters together, so that a snapshot never sees half a call.
+    fn totals(&self) -> MutexGuard<'_, StatsSnapshot> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -109,18 +89,21 @@ impl InFlightCall {
 
 impl Drop for InFlightCall {
     fn drop(&mut self) {
-        let mut tally = self.stats.tally();
-        let seen = &mut tally.counters;
-        let (latency, counter) = match self.end {
-            None | Some((_, StatsOutcome::Cancelled)) => (None, &mut seen.cancelled),
-            Some((latency, StatsOutcome::Ok)) => (Some(latency), &mut seen.ok),
-            Some((latency, StatsOutcome::ToolError)) => (Some(latency), &mut seen.tool_errors),
-            Some((latency, StatsOutcome::Failed)) => (Some(latency), &mut seen.failures),
-            Some((latency, StatsOutcome::Unknown)) => (Some(latency), &mut seen.unknown),
+        let mut totals = self.stats.totals();
+        totals.in_flight -= 1;
+        let Some((latency, outcome)) = self.end else {
+            totals.cancelled += 1;
+            return;
         };
-        *counter += 1;
-        if let Some(latency) = latency {
-            tally.latencies.record(latency);
+        match outcome {
+            StatsOutcome::Ok => totals.ok += 1,
+            StatsOutcome::ToolError => totals.tool_errors += 1,
+            StatsOutcome::Failed => totals.failures += 1,
+            StatsOutcome::Unknown => totals.unknown += 1,
+            StatsOutcome::Cancelled => totals.cancelled += 1,
+        }
+        if outcome != StatsOutcome::Cancelled {
+            totals.latencies.record(latency);
         }
     }
 }
@@ -179,14 +162,6 @@ impl Default for Histogram {
     fn default() -> Self {
         Histogram { counts: [0; BUCKETS], count: 0, sum: Duration::ZERO, max: None }
     }
-}
-
-/// The counters behind one short lock, so that a snapshot never sees half a call.
-#[derive(Clone, Debug, Default)]
-struct StatsTotals {
-    /// Only its counters are kept up to date.
-    counters: StatsSnapshot,
-    latencies: Histogram,
 }
 
 fn bucket_of(span: Duration) -> usize {
@@ -284,12 +259,13 @@ mod tests {
     fn a_snapshot_tells_the_latencies() {
         let stats = CallStats::default();
         (1..=1000).for_each(|n| stats.begin().finish(n * MILLISECOND, StatsOutcome::Ok));
-        let StatsSnapshot { p50, p90, p99, max, sum, .. } = stats.snapshot();
-        for (measured, exact) in [(p50, 500), (p90, 900), (p99, 990)] {
+        let latencies = stats.snapshot().latencies;
+        for (part, exact) in [(0.5, 500), (0.9, 900), (0.99, 990)] {
+            let measured = latencies.quantile(part);
             let error = error_of(measured.unwrap(), exact * MILLISECOND);
             assert!(error <= 0.0625, "{measured:?} for {exact} ms");
         }
-        assert_eq!((max, sum), (Some(1000 * MILLISECOND), 500_500 * MILLISECOND));
+        assert_eq!((latencies.max(), latencies.sum()), (Some(1000 * MILLISECOND), 500_500 * MILLISECOND));
     }
 
     #[test]
@@ -381,8 +357,8 @@ mod tests {
         let ended = [seen.ok, seen.tool_errors, seen.failures, seen.unknown, seen.cancelled];
         assert_eq!((seen.calls, seen.in_flight), (threads * rounds, 0));
         assert_eq!(ended.iter().sum::<u64>(), seen.calls);
-        assert_eq!(stats.latencies().count(), seen.calls - seen.cancelled);
-        assert_eq!(stats.latencies().sum(), u32::try_from(seen.calls - seen.cancelled).unwrap() * MILLISECOND);
+        assert_eq!(seen.latencies.count(), seen.calls - seen.cancelled);
+        assert_eq!(seen.latencies.sum(), u32::try_from(seen.calls - seen.cancelled).unwrap() * MILLISECOND);
     }
 
     #[test]

@@ -20,11 +20,11 @@ use crate::logic::Supervisor;
 use crate::logic::types::filtering::{Rules, Verdict};
 use crate::registry::Link;
 
-use super::context::{CliContext, ServerArgs};
+use super::context::{CliContext, ServerArgs, check_configured};
 use super::error::{CliError, REFUSED, SERVER_UNAVAILABLE};
-use super::requests::FailedServer;
+use super::requests::{FailedServer, ServerResults};
 use super::style;
-use report::AccessReport;
+use report::{AccessReport, ReportFormat};
 
 /// The arguments of `toolgate access`.
 #[derive(clap::Args)]
@@ -86,10 +86,19 @@ struct CollectedTools {
 
 /// Finds out who may call what, and prints it.
 pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+    let format = match (args.servers.json, args.csv, args.html) {
+        (true, _, _) => ReportFormat::Json,
+        (_, true, _) => ReportFormat::Csv,
+        (_, _, true) => ReportFormat::Html,
+        _ => ReportFormat::Table,
+    };
     let registry = context.gate.registry();
     let mut logic = Supervisor::new(registry.component().clone())?;
     let config = registry.config();
-    check_servers(args, &config)?;
+    // With `--diff`, the server may be in only one of the configurations.
+    if args.diff.is_none() {
+        args.servers.server.iter().try_for_each(|id| check_configured(&config, id))?;
+    }
     let other = args.diff.as_deref().map(|file| load(file, args)).transpose()?;
     // List HTTP clients without a token only if the need for a token changes; otherwise `local` covers them.
     let needs_token = |config: &Config| !config.settings.gateway.tokens.is_empty();
@@ -101,11 +110,8 @@ pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError
         check_principals(args, &[&access])?;
         let wanted = AccessFilter::new(args, &mut logic, access.rows())?;
         let rows: Vec<_> = access.rows().filter(|(name, tool, right)| wanted.matches(name, tool, &[*right])).collect();
-        report::print(
-            context,
-            args,
-            &AccessReport::rights(rows, asked.failed).with_warnings(registry.unmatched_rules()),
-        )?;
+        let report = AccessReport::rights(rows, asked.failed, registry.unmatched_rules());
+        report::print(context, format, &report)?;
         return Ok(end(false, reachable || !args.strict));
     };
     registry.set_servers(other)?;
@@ -128,13 +134,9 @@ pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError
     let fails = found.iter().any(|change| counts(change.direction()));
     let compared = reachable && then.failed.is_empty();
     let mut failed = asked.failed;
-    failed.extend(
-        then.failed
-            .into_iter()
-            .filter(|then| !failed.iter().any(|first| first.server == then.server))
-            .collect::<Vec<_>>(),
-    );
-    report::print(context, args, &AccessReport::changes(&found, failed).with_warnings(registry.unmatched_rules()))?;
+    let first: BTreeSet<_> = failed.iter().map(|failed| failed.server.clone()).collect();
+    failed.extend(then.failed.into_iter().filter(|then| !first.contains(&then.server)));
+    report::print(context, format, &AccessReport::changes(&found, failed, registry.unmatched_rules()))?;
     Ok(end(fails, compared))
 }
 
@@ -150,16 +152,9 @@ fn end(fails: bool, all: bool) -> ExitCode {
 /// Loads the configuration to compare with.
 fn load(file: &Path, args: &Args) -> Result<Config, CliError> {
     // Relative paths in it start at its own folder.
-    let mut config = config::load(&std::path::absolute(file)?).map_err(|error| CliError::Usage(error.to_string()))?;
+    let mut config = config::load(&std::path::absolute(file)?).map_err(CliError::usage)?;
     args.servers.apply_timeout(&mut config);
-    for notice in &config.notices {
-        style::write_stderr(format_args!(
-            "{}: {}",
-            style::stderr().yellow("notice"),
-            style::clean(&notice.to_string())
-        ));
-    }
-    check_servers(args, &config)?;
+    config.notices.iter().for_each(|notice| style::write_notice(&notice.to_string()));
     Ok(config)
 }
 
@@ -170,7 +165,7 @@ fn find_access(
     asked: &CollectedTools,
     opens: bool,
 ) -> Result<AccessMatrix, CliError> {
-    check_tokens(config).map_err(|problem| CliError::Usage(problem.to_string()))?;
+    check_tokens(config).map_err(CliError::usage)?;
     let mut principals = principals(config);
     principals.extend(anonymous_principal(config).filter(|_| opens));
     Ok(AccessMatrix::find(logic, config, principals, &asked.offers)?)
@@ -185,31 +180,11 @@ async fn collect_tools(context: &CliContext, args: &Args) -> CollectedTools {
     let links = context.gate.registry().links();
     let tools = links.iter().filter(wanted).map(|link| async move {
         let tools = async { link.tools_of(&link.lease().await?).await };
-        (link, tools.await)
+        (Arc::clone(link), tools.await)
     });
-    let mut asked = CollectedTools { offers: Vec::new(), failed: Vec::new() };
-    for (link, outcome) in futures_util::future::join_all(tools).await {
-        match outcome {
-            Ok(tools) => asked.offers.push((link.id().to_owned(), Arc::clone(&tools.offered))),
-            Err(why) => {
-                context.warn(link, &why);
-                asked.failed.push(FailedServer { server: link.id().to_owned(), reason: why.to_string() });
-            }
-        }
-    }
-    asked
-}
-
-fn check_servers(args: &Args, config: &Config) -> Result<(), CliError> {
-    let known = || config.servers.iter().map(|server| server.id.as_str());
-    match args.servers.server.iter().find(|id| !known().any(|known| known == *id)) {
-        // With `--diff`, the server may be in only one of the configurations.
-        Some(id) if args.diff.is_none() => {
-            let known: Vec<_> = known().collect();
-            Err(CliError::NotFound(format!("no server {id:?} is configured; there are: {}", known.join(", "))))
-        }
-        _ => Ok(()),
-    }
+    let asked = ServerResults::new(context, futures_util::future::join_all(tools).await);
+    let offers = asked.answered.iter().map(|(link, tools)| (link.id().to_owned(), Arc::clone(&tools.offered)));
+    CollectedTools { offers: offers.collect(), failed: asked.failed }
 }
 
 fn check_principals(args: &Args, all: &[&AccessMatrix]) -> Result<(), CliError> {

@@ -12,7 +12,7 @@ use crate::registry::Link;
 use clap::Subcommand;
 use serde::Serialize;
 
-use super::context::{CliContext, ServerArgs, print_note, time};
+use super::context::{CliContext, ServerArgs, time};
 use super::error::CliError;
 use super::{requests, style};
 
@@ -100,20 +100,20 @@ pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError
                     Ok(Some(account)) => {
                         let standing = account.status();
                         // Most servers without an `auth` entry need no authorization, so they are not listed.
-                        let said = matches!(link.server().auth, ServerAuth::OAuth(_));
-                        if said || standing.authorized || server.is_some() {
+                        let is_configured = matches!(link.server().auth, ServerAuth::OAuth(_));
+                        if is_configured || standing.authorized || server.is_some() {
                             all.push(account_status(&link, standing));
                         }
                     }
                     Ok(None) if server.is_some() => return Err(no_login_needed(&link)),
                     Ok(None) => {}
                     Err(why) if server.is_some() => return Err(requests::unavailable_error(context, &link, &why)),
-                    Err(why) => context.warn(&link, &why),
+                    Err(why) => context.warn_unusable(&link, &why),
                 }
             }
             let missing = server.is_some() && all.iter().any(|shown| !shown.standing.authorized);
             if all.is_empty() && !*json {
-                print_note("no server needs an OAuth login");
+                style::write_note("no server needs an OAuth login");
             }
             show(context, all, *json)?;
             if missing {
@@ -154,9 +154,9 @@ async fn login(
     let opener = move |url: &str| {
         let shown = style::clean(url);
         if !no_browser && open(url).is_ok() {
-            print_note("opening a browser; if none opens, go to");
+            style::write_note("opening a browser; if none opens, go to");
         } else {
-            print_note("to give your consent, go to");
+            style::write_note("to give your consent, go to");
         }
         style::write_stderr(format_args!("  {shown}"));
         Ok(())

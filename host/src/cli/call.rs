@@ -55,7 +55,7 @@ pub async fn run(context: &CliContext, args: &Args, arguments: String) -> Result
     let bar = CallProgressBar::new(&args.name);
     let options = CallOptions {
         timeout: args.servers.timeout,
-        events: bar.listener(context.cleaner()),
+        events: bar.listener(context),
         approve: Some(Arc::new(TerminalApprover(Arc::clone(context.gate.registry())))),
         ..CallOptions::default()
     };
@@ -74,20 +74,13 @@ fn print(context: &CliContext, called: &CallOutcome) -> Result<(), CliError> {
     let result = &called.result;
     match result.code {
         Code::ToolError if result.text.is_empty() => {
-            style::write_stderr(format_args!(
-                "{}: the tool failed without a message",
-                style::stderr().red("tool-error")
-            ));
+            style::write_error("tool-error", "the tool failed without a message");
             Ok(())
         }
         Code::Ok | Code::ToolError => context.print(&result.text),
         code => {
-            print_failure(
-                context,
-                code,
-                &result.text,
-                called.failure.as_ref().map(RequestError::server_output).unwrap_or_default(),
-            );
+            let output = called.failure.as_ref().map(RequestError::server_output).unwrap_or_default();
+            print_failure(context, code, &result.text, output);
             if let Some(data) = called.rpc_error().and_then(|error| error.data.as_deref()) {
                 print_error_data(&context.gate.cut(&context.clean(data.get()))?);
             }
@@ -97,10 +90,10 @@ fn print(context: &CliContext, called: &CallOutcome) -> Result<(), CliError> {
 }
 
 /// Prints why a call failed, and what the server wrote along with it, which the text for the model leaves out.
-fn print_failure(printer: &Printer, code: Code, text: &str, words: &str) {
-    style::write_stderr(format_args!("{}: {}", style::stderr().red(code.name()), printer.clean(text)));
-    if !words.is_empty() {
-        style::write_stderr(format_args!("it last wrote:\n{}", printer.clean(words)));
+fn print_failure(printer: &Printer, code: Code, text: &str, output: &str) {
+    style::write_error(code.name(), &printer.clean(text));
+    if !output.is_empty() {
+        style::write_stderr(format_args!("it last wrote:\n{}", printer.clean(output)));
     }
 }
 
@@ -118,11 +111,11 @@ pub async fn run_at_gateway(
 ) -> Result<ExitCode, CliError> {
     if !args.servers.server.is_empty() {
         let text = "--server cannot be used with --gateway: the name of the tool says which server is meant";
-        return Err(CliError::Usage(text.to_owned()));
+        return Err(CliError::usage(text));
     }
     if args.record.is_some() {
         let text = "--record cannot be used with --gateway: start the gateway with --record to record its calls";
-        return Err(CliError::Usage(text.to_owned()));
+        return Err(CliError::usage(text));
     }
     let limit = args.servers.timeout;
     let remote = RemoteGateway::find(&args.gateway, limit.unwrap_or(CONNECT), secrets).await?;
@@ -136,7 +129,7 @@ pub async fn run_at_gateway(
         method: "tools/call",
         params: &params.to_text(),
         timeouts: RequestTimeouts::of(limit.unwrap_or(PATIENCE)),
-        progress: bar.progress(remote.printer.cleaner()),
+        progress: bar.progress(&remote.printer),
     };
     let reply = session.request(request).await.map_err(|failed| match failed.failure {
         Cause::Closed if failed.sent => CliError::OutcomeUnknown(format!(

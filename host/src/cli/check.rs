@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::context::{CliContext, ServerArgs};
 use super::error::{CliError, SERVER_UNAVAILABLE};
-use super::style;
+use super::{style, table};
 
 /// The arguments of `toolgate check`.
 #[derive(clap::Args)]
@@ -28,6 +28,19 @@ struct ServerCheck {
     #[serde(skip_serializing_if = "Option::is_none")]
     disabled: Option<bool>,
     transport: &'static str,
+    #[serde(flatten)]
+    found: FoundServer,
+    start_ms: u64,
+    reason: Option<String>,
+    hint: Option<String>,
+    /// Rules that match none of its tools, and lists that were cut.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+/// What a server says about itself and how much it offers, if it can be used.
+#[derive(Default, Serialize)]
+struct FoundServer {
     era: Option<&'static str>,
     version: Option<String>,
     name: Option<String>,
@@ -37,12 +50,6 @@ struct ServerCheck {
     usable_tools: Option<usize>,
     resources: Option<usize>,
     prompts: Option<usize>,
-    start_ms: u64,
-    reason: Option<String>,
-    hint: Option<String>,
-    /// Rules that match none of its tools, and lists that were cut.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -59,7 +66,7 @@ pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError
     let mut servers = futures_util::future::join_all(checks).await;
     let tools = context.gate.tools(&context.gate.style())?;
     for server in servers.iter_mut().filter(|server| server.ok) {
-        server.usable_tools = Some(tools.iter().filter(|tool| tool.tool.server == server.server).count());
+        server.found.usable_tools = Some(tools.iter().filter(|tool| tool.tool.server == server.server).count());
     }
     for rule in context.gate.registry().unmatched_rules() {
         let of = servers.iter_mut().find(|server| server.server == rule.warning.server);
@@ -94,14 +101,7 @@ async fn check(context: &CliContext, link: &Link, timeout: Option<Duration>) -> 
         ok: outcome.is_ok(),
         disabled: matches!(outcome, Err(Unavailable::Disabled)).then_some(true),
         transport: link.server().kind.name(),
-        era: None,
-        version: None,
-        name: None,
-        software_version: None,
-        tools: None,
-        usable_tools: None,
-        resources: None,
-        prompts: None,
+        found: FoundServer::default(),
         start_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         reason: None,
         hint: None,
@@ -111,16 +111,18 @@ async fn check(context: &CliContext, link: &Link, timeout: Option<Duration>) -> 
         Ok((lease, ([tools, resources, prompts], cut_lists))) => {
             let peer = lease.session().peer();
             checked.transport = peer.transport;
-            checked.era = Some(peer.era.name());
-            checked.version = Some(peer.version.clone());
-            checked.name.clone_from(&peer.name);
-            checked.software_version.clone_from(&peer.software_version);
-            checked.tools = Some(tools);
-            checked.resources = Some(resources);
-            checked.prompts = Some(prompts);
-            checked
-                .warnings
-                .extend(cut_lists.iter().map(|cut| format!("the list is incomplete: {}", context.clean(cut))));
+            checked.found = FoundServer {
+                era: Some(peer.era.name()),
+                version: Some(peer.version.clone()),
+                name: peer.name.clone(),
+                software_version: peer.software_version.clone(),
+                tools: Some(tools),
+                usable_tools: None,
+                resources: Some(resources),
+                prompts: Some(prompts),
+            };
+            let warning = |cut: &String| format!("the list is incomplete: {}", context.clean(cut));
+            checked.warnings = cut_lists.iter().map(warning).collect();
         }
         Err(why) => {
             checked.reason = Some(context.clean(&why.to_string()));
@@ -180,18 +182,16 @@ fn line(context: &CliContext, checked: &ServerCheck) -> String {
         }
         return text;
     }
-    let software = [checked.name.as_deref(), checked.software_version.as_deref()];
+    let found = &checked.found;
+    let software = [found.name.as_deref(), found.software_version.as_deref()];
     let software = context.clean(&software.into_iter().flatten().collect::<Vec<_>>().join(" ")).replace('\n', " ");
-    let count = |number: Option<usize>, what: &str| match number.unwrap_or_default() {
-        1 => format!("1 {what}"),
-        number => format!("{number} {what}s"),
+    let count = |number: Option<usize>, what: &str| table::count_of(number.unwrap_or_default() as u64, what);
+    let tools = match found.usable_tools {
+        usable if usable == found.tools => count(found.tools, "tool"),
+        usable => format!("{} of {}", usable.unwrap_or_default(), count(found.tools, "tool")),
     };
-    let tools = match checked.usable_tools {
-        usable if usable == checked.tools => count(checked.tools, "tool"),
-        usable => format!("{} of {}", usable.unwrap_or_default(), count(checked.tools, "tool")),
-    };
-    let counts = [tools, count(checked.resources, "resource"), count(checked.prompts, "prompt")];
-    let era = format!("{} {}", checked.era.unwrap_or_default(), checked.version.as_deref().unwrap_or_default());
+    let counts = [tools, count(found.resources, "resource"), count(found.prompts, "prompt")];
+    let era = format!("{} {}", found.era.unwrap_or_default(), found.version.as_deref().unwrap_or_default());
     let time = format!("{:?}", Duration::from_millis(checked.start_ms));
     let parts = [checked.transport.to_owned(), era, software, counts.join(", "), time];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();

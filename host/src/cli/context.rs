@@ -18,8 +18,8 @@ use crate::gate::{Gate, GateView};
 use crate::logic::types::filtering::SelectedServer;
 use crate::registry::{Lease, Link, Registry, RegistryLifetime, RegistryOptions, Unavailable};
 
-use super::LogicArgs;
 use super::error::CliError;
+use super::logic_args::LogicArgs;
 use super::printer::Printer;
 use super::signals::Signals;
 use super::style;
@@ -69,6 +69,24 @@ pub enum ConfigFallback {
     Fail,
 }
 
+/// How to open the context of a command.
+pub struct ContextOptions<'a> {
+    /// The component to load.
+    pub logic: &'a LogicArgs,
+    /// The configuration file, if one was named.
+    pub config: Option<&'a Path>,
+    /// The servers to use.
+    pub servers: ServerArgs,
+    /// What to do without a configuration.
+    pub fallback: ConfigFallback,
+    /// The secrets to hide, which grow with the configuration.
+    pub secrets: &'a Arc<Mutex<Secrets>>,
+    /// The view of the gate.
+    pub view: GateView,
+    /// The folder to record calls in.
+    pub record: Option<&'a Path>,
+}
+
 /// An open gate over the configured servers, and a printer.
 pub struct CliContext {
     /// The gate over the selected servers.
@@ -89,40 +107,28 @@ pub struct ConfigFile {
     pub text: String,
 }
 
-/// Finds and reads the configuration.
-pub fn load_config(flag: Option<&Path>, variables: &Variables, otherwise: ConfigFallback) -> Result<Config, CliError> {
-    load_config_file(flag, variables, otherwise).map(|(config, _)| config)
-}
-
 /// Finds and reads the configuration, and also returns its file, which can be read again later.
-pub fn load_config_file(
+pub fn load_config(
     flag: Option<&Path>,
     variables: &Variables,
-    otherwise: ConfigFallback,
+    fallback: ConfigFallback,
 ) -> Result<(Config, Option<ConfigFile>), CliError> {
-    match search::find(flag, variables).map_err(|error| CliError::Usage(error.to_string()))? {
+    match search::find(flag, variables).map_err(CliError::usage)? {
         SearchResult::File { path, found_in } => {
             // Read the file once, so that the text that is checked is the text that is used.
-            let text = config::read_text(&path).map_err(|error| CliError::Usage(error.to_string()))?;
+            let text = config::read_text(&path).map_err(CliError::usage)?;
             if found_in == ConfigLocation::WorkingDirectory {
                 check_trust(&path, &text, variables)?;
             }
             if found_in != ConfigLocation::Flag {
-                print_note(&format!("using {}", path.display()));
+                style::write_note(&format!("using {}", path.display()));
             }
-            let config = config::parse(&text, &path).map_err(|error| CliError::Usage(error.to_string()))?;
-            let origin = ConfigFile { path, found_in, text };
-            for notice in &config.notices {
-                style::write_stderr(format_args!(
-                    "{}: {}",
-                    style::stderr().yellow("notice"),
-                    style::clean(&notice.to_string())
-                ));
-            }
-            Ok((config, Some(origin)))
+            let config = config::parse(&text, &path).map_err(CliError::usage)?;
+            config.notices.iter().for_each(|notice| style::write_notice(&notice.to_string()));
+            Ok((config, Some(ConfigFile { path, found_in, text })))
         }
-        SearchResult::Nothing { .. } if otherwise == ConfigFallback::Demo => {
-            print_note("no configuration found, so this is the built-in demo server (see `toolgate --help`)");
+        SearchResult::Nothing { .. } if fallback == ConfigFallback::Demo => {
+            style::write_note("no configuration found, so this is the built-in demo server (see `toolgate --help`)");
             let binary = std::env::current_exe()?;
             Ok((config::demo(binary.to_string_lossy().into_owned()), None))
         }
@@ -139,7 +145,7 @@ pub fn load_config_file(
 /// Adds this process to the lineage that the programs it starts inherit, so that a gateway cannot start itself again.
 pub fn enter_lineage(variables: &mut Variables, origin: Option<&ConfigFile>, role: Role) -> Result<(), CliError> {
     let config = origin.map(|origin| (origin.path.as_path(), origin.text.as_str()));
-    lineage::enter(variables, config, role).map_err(|error| CliError::Usage(error.to_string()))
+    lineage::enter(variables, config, role).map_err(CliError::usage)
 }
 
 /// Refuses an untrusted file in the working directory: it may come from somebody else's project and start any program.
@@ -162,28 +168,13 @@ fn check_trust(path: &Path, text: &str, variables: &Variables) -> Result<(), Cli
 
 impl CliContext {
     /// Opens a gate over the servers that were asked for.
-    pub fn open(
-        logic: &LogicArgs,
-        flag: Option<&Path>,
-        servers: &ServerArgs,
-        otherwise: ConfigFallback,
-        secrets: &Arc<Mutex<Secrets>>,
-        mut view: GateView,
-        record: Option<&Path>,
-    ) -> Result<Self, CliError> {
+    fn open(options: ContextOptions<'_>) -> Result<Self, CliError> {
+        let ContextOptions { logic, config, servers, fallback, secrets, mut view, record } = options;
         let mut variables = Variables::from_process();
         variables.prompter = Arc::new(TerminalPrompter::default());
-        let (mut config, origin) = load_config_file(flag, &variables, otherwise)?;
+        let (mut config, origin) = load_config(config, &variables, fallback)?;
         enter_lineage(&mut variables, origin.as_ref(), Role::Command)?;
-        for id in &servers.server {
-            if !config.servers.iter().any(|server| &server.id == id) {
-                let known: Vec<_> = config.servers.iter().map(|server| server.id.as_str()).collect();
-                return Err(CliError::NotFound(format!(
-                    "no server {id:?} is configured; there are: {}",
-                    known.join(", ")
-                )));
-            }
-        }
+        servers.server.iter().try_for_each(|id| check_configured(&config, id))?;
         if !servers.server.is_empty() {
             // Keep the other servers in the configuration: what belongs to them must not reach the selected ones.
             for server in &mut config.servers {
@@ -195,17 +186,16 @@ impl CliContext {
             view.selection = Some(selected.collect());
         }
         servers.apply_timeout(&mut config);
-        let secrets = Arc::clone(secrets);
         let options = RegistryOptions {
             variables,
-            secrets: Arc::clone(&secrets),
+            secrets: Arc::clone(secrets),
             lifetime: RegistryLifetime::OneShot,
             record: record.map(Path::to_owned),
             ..RegistryOptions::default()
         };
-        let registry = Registry::new(&logic.component()?, config, options)?;
+        let registry = Registry::new(&logic.component(logic.limits())?, config, options)?;
         let gate = Gate::open(&registry, view)?;
-        Ok(CliContext { gate, only: servers.server.clone(), printer: Printer(secrets) })
+        Ok(CliContext { gate, only: servers.server, printer: Printer(Arc::clone(secrets)) })
     }
 
     /// Returns the selected servers.
@@ -231,9 +221,8 @@ impl CliContext {
     }
 
     /// Prints a warning about a server that cannot be used.
-    pub fn warn(&self, link: &Link, why: &Unavailable) {
-        let text = self.clean(&format!("server {:?}: {why}", link.id()));
-        style::write_stderr(format_args!("{}: {}", style::stderr().yellow("warning"), text));
+    pub fn warn_unusable(&self, link: &Link, why: &Unavailable) {
+        self.warn(&format!("server {:?}: {why}", link.id()));
     }
 
     /// Prints a server's answer, cut to the size limit for tool results.
@@ -251,12 +240,13 @@ impl Deref for CliContext {
     }
 }
 
-/// Runs a command until it ends or a signal arrives, and then stops all servers.
-pub fn run<'a, W>(context: &'a CliContext, work: W) -> Result<ExitCode, CliError>
-where
-    W: Future<Output = Result<ExitCode, CliError>> + 'a,
-{
-    run_until_signal(work, context.gate.registry().close())
+/// Runs a command in its context until it ends or a signal arrives, and then stops all servers.
+pub fn run(
+    options: ContextOptions<'_>,
+    command: impl AsyncFnOnce(&CliContext) -> Result<ExitCode, CliError>,
+) -> Result<ExitCode, CliError> {
+    let context = CliContext::open(options)?;
+    run_until_signal(command(&context), context.gate.registry().close())
 }
 
 /// Runs a command until it ends or a signal arrives, and then runs `leave`.
@@ -280,9 +270,13 @@ pub fn run_until_signal(
     outcome
 }
 
-/// Prints a note to standard error.
-pub fn print_note(text: &str) {
-    style::write_stderr(format_args!("{}: {}", style::stderr().dim("note"), style::clean(text)));
+/// Returns an error if no server with this id is configured.
+pub fn check_configured(config: &Config, id: &str) -> Result<(), CliError> {
+    let known: Vec<_> = config.servers.iter().map(|server| server.id.as_str()).collect();
+    if known.contains(&id) {
+        return Ok(());
+    }
+    Err(CliError::NotFound(format!("no server {id:?} is configured; there are: {}", known.join(", "))))
 }
 
 /// Parses a time span such as `30s`.

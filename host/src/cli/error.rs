@@ -4,6 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::eval::EvalError;
+use crate::failure::format_chain;
 use crate::gate::GateError;
 use crate::logic::LogicError;
 use crate::logic::types::execution::Code;
@@ -84,6 +85,11 @@ pub fn exit_code(code: Code) -> u8 {
 }
 
 impl CliError {
+    /// Creates the error for a problem with the command line or the configuration.
+    pub fn usage(problem: impl ToString) -> Self {
+        CliError::Usage(problem.to_string())
+    }
+
     /// Prints the error and its causes, and returns its exit code.
     pub fn report(self) -> ExitCode {
         // The reader closed the pipe because it has seen enough, which is not an error.
@@ -92,13 +98,7 @@ impl CliError {
         {
             return ExitCode::SUCCESS;
         }
-        let mut text = self.to_string();
-        let mut cause = std::error::Error::source(&self);
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        style::write_stderr(format_args!("{}: {}", style::stderr().red("error"), style::clean(&text)));
+        style::write_error("error", &style::clean(&format_chain(&self)));
         ExitCode::from(self.code())
     }
 

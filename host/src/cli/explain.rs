@@ -40,9 +40,8 @@ pub fn run(config: Option<&Path>, args: &Args, secrets: &Arc<Mutex<Secrets>>) ->
         Some(dir) => dir.clone(),
         None => {
             let variables = Variables::from_process();
-            let config = context::load_config(config, &variables, ConfigFallback::Fail)?;
-            let dir =
-                resolve_record_dir(&config, &variables).map_err(|problem| CliError::Usage(problem.to_string()))?;
+            let (config, _) = context::load_config(config, &variables, ConfigFallback::Fail)?;
+            let dir = resolve_record_dir(&config, &variables).map_err(CliError::usage)?;
             dir.unwrap_or_else(|| folder::default_dir(&variables))
         }
     };
@@ -53,8 +52,7 @@ pub fn run(config: Option<&Path>, args: &Args, secrets: &Arc<Mutex<Secrets>>) ->
         other => CliError::Usage(crate::failure::format_chain(&other)),
     })?;
     let Some((spot, record)) = found else {
-        let text = format!("no call {:?} is recorded in {}", args.id, dir.display());
-        return Err(CliError::NotFound(text));
+        return Err(CliError::NotFound(format!("no call {:?} is recorded in {}", args.id, dir.display())));
     };
     if args.json {
         let record = json!({"file": spot.file.display().to_string(), "line": spot.line, "record": record});

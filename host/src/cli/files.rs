@@ -10,10 +10,11 @@ use crate::config::search::{self, SearchResult};
 use crate::config::trust::TrustStore;
 use crate::config::variables::Variables;
 use crate::private_files;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::error::CliError;
 use super::printer::print_plain;
-use super::style;
+use super::{style, table};
 
 /// The arguments of `toolgate trust`.
 #[derive(clap::Args)]
@@ -29,22 +30,14 @@ pub fn trust(args: &TrustArgs, flag: Option<&Path>) -> Result<ExitCode, CliError
         Some(file) => search::find_named(file, "the argument", &variables),
         None => search::find(flag, &variables),
     };
-    let path = match found.map_err(|error| CliError::Usage(error.to_string()))? {
-        SearchResult::File { path, .. } => path,
-        SearchResult::Nothing { .. } => {
-            return Err(CliError::Usage("there is no configuration file to trust in this folder".to_owned()));
-        }
+    let SearchResult::File { path, .. } = found.map_err(CliError::usage)? else {
+        return Err(CliError::usage("there is no configuration file to trust in this folder"));
     };
-    let usage = |error: config::ConfigError| CliError::Usage(error.to_string());
-    let text = config::read_text(&path).map_err(usage)?;
-    let config = config::parse(&text, &path).map_err(usage)?;
+    let text = config::read_text(&path).map_err(CliError::usage)?;
+    let config = config::parse(&text, &path).map_err(CliError::usage)?;
     TrustStore::user(&variables).trust(&path, text.as_bytes())?;
-    let count = config.servers.len();
-    style::write_stderr(format_args!(
-        "trusted {} with {count} server{}",
-        style::clean(&path.display().to_string()),
-        if count == 1 { "" } else { "s" }
-    ));
+    let servers = table::count_of(config.servers.len() as u64, "server");
+    style::write_stderr(format_args!("trusted {} with {servers}", style::clean(&path.display().to_string())));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -59,8 +52,8 @@ pub fn schema() -> Result<ExitCode, CliError> {
 #[derive(clap::Args)]
 pub struct ImportArgs {
     /// The client that the file belongs to
-    #[arg(long, value_enum, value_name = "CLIENT")]
-    from: ImportFrom,
+    #[arg(long, value_name = "CLIENT", value_parser = client_parser())]
+    from: ImportClient,
     /// The file to import
     file: PathBuf,
     /// Write the toolgate.yaml to this new file instead of standard output
@@ -68,37 +61,17 @@ pub struct ImportArgs {
     out: Option<PathBuf>,
 }
 
-/// The clients whose files can be imported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum ImportFrom {
-    ClaudeDesktop,
-    ClaudeCode,
-    Vscode,
-    Cursor,
-    Gemini,
-    Codex,
+/// Parses the name of a client whose files can be imported.
+fn client_parser() -> impl TypedValueParser<Value = ImportClient> {
+    let names = PossibleValuesParser::new(ImportClient::ALL.map(ImportClient::name));
+    names.map(|name| ImportClient::from_name(&name).expect("only the names of clients pass"))
 }
 
 /// Converts the file of a client to a `toolgate.yaml`.
 pub fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
-    let client = match args.from {
-        ImportFrom::ClaudeDesktop => ImportClient::ClaudeDesktop,
-        ImportFrom::ClaudeCode => ImportClient::ClaudeCode,
-        ImportFrom::Vscode => ImportClient::VsCode,
-        ImportFrom::Cursor => ImportClient::Cursor,
-        ImportFrom::Gemini => ImportClient::Gemini,
-        ImportFrom::Codex => ImportClient::Codex,
-    };
-    let usage = |error: config::ConfigError| CliError::Usage(error.to_string());
-    let text = config::read_text(&args.file).map_err(usage)?;
-    let imported = config::import::import(client, &text, &args.file).map_err(usage)?;
-    for notice in &imported.notices {
-        style::write_stderr(format_args!(
-            "{}: {}",
-            style::stderr().yellow("notice"),
-            style::clean(&notice.to_string())
-        ));
-    }
+    let text = config::read_text(&args.file).map_err(CliError::usage)?;
+    let imported = config::import::import(args.from, &text, &args.file).map_err(CliError::usage)?;
+    imported.notices.iter().for_each(|notice| style::write_notice(&notice.to_string()));
     match &args.out {
         None => print_plain(imported.yaml.as_bytes())?,
         Some(out) => {
@@ -109,11 +82,7 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
             let folder =
                 |path: &Path| std::path::absolute(path).ok().and_then(|path| path.parent().map(Path::to_owned));
             if folder(out) != folder(&args.file) {
-                style::write_stderr(format_args!(
-                    "{}: relative paths in {} now start at its own folder",
-                    style::stderr().yellow("notice"),
-                    out.display()
-                ));
+                style::write_notice(&format!("relative paths in {} now start at its own folder", out.display()));
             }
             style::write_stderr(format_args!("wrote {}", out.display()));
         }

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::config::secrets::Secrets;
 use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -44,7 +43,8 @@ pub fn start(verbose: u8, format: LogFormat, secrets: &Arc<Mutex<Secrets>>) -> R
             usual.with_target("toolgate::shadow", level.max(Level::INFO))
         }
     };
-    let writer = RedactedStderr(Arc::clone(secrets));
+    let secrets = Arc::clone(secrets);
+    let writer = move || LogLine { secrets: Arc::clone(&secrets), text: Vec::new() };
     let layer = tracing_subscriber::fmt::layer().with_writer(writer).with_target(verbose > 1);
     let registry = tracing_subscriber::registry().with(filter);
     match format {
@@ -57,19 +57,7 @@ pub fn start(verbose: u8, format: LogFormat, secrets: &Arc<Mutex<Secrets>>) -> R
     Ok(())
 }
 
-/// A writer to standard error that removes secrets.
-#[derive(Clone)]
-struct RedactedStderr(Arc<Mutex<Secrets>>);
-
-impl<'a> MakeWriter<'a> for RedactedStderr {
-    type Writer = LogLine;
-
-    fn make_writer(&'a self) -> LogLine {
-        LogLine { secrets: Arc::clone(&self.0), text: Vec::new() }
-    }
-}
-
-/// One line of the log, written when it is complete.
+/// One line of the log, written to standard error without secrets when it is complete.
 struct LogLine {
     secrets: Arc<Mutex<Secrets>>,
     text: Vec<u8>,

@@ -6,23 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::config::secrets::Secrets;
+use crate::json::to_raw;
 use serde::Serialize;
 
 use super::error::CliError;
 use super::style;
-use super::terminal::TextCleaner;
 
 /// Prints to standard output without secrets.
 #[derive(Clone)]
 pub struct Printer(pub Arc<Mutex<Secrets>>);
 
 impl Printer {
-    /// Returns a function that makes texts safe to show.
-    pub fn cleaner(&self) -> TextCleaner {
-        let secrets = Arc::clone(&self.0);
-        Arc::new(move |text| style::clean(&secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(text)))
-    }
-
     /// Removes secrets from a text.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).redact(text)
@@ -33,27 +27,28 @@ impl Printer {
         style::clean(&self.redact(text))
     }
 
+    /// Prints a warning to standard error.
+    pub fn warn(&self, text: &str) {
+        style::write_warning(&self.clean(text));
+    }
+
     /// Prints a text; control characters are escaped only on a terminal, since elsewhere they do no harm.
     pub fn print(&self, text: &str) -> Result<(), CliError> {
         let text = if std::io::stdout().is_terminal() { Cow::Owned(self.clean(text)) } else { self.redact(text) };
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        let mut out = std::io::stdout().lock();
-        check_written(write!(out, "{text}{end}").and_then(|()| out.flush()))
+        print_plain(format!("{text}{end}").as_bytes())
     }
 
     /// Prints a value as JSON on one line.
     pub fn print_json<T: Serialize>(&self, value: &T) -> Result<(), CliError> {
-        let json = serde_json::to_string(value).expect("shapes have string keys only, so they are always JSON");
-        let json = self.redact(&json);
-        let json = style::clean_json(&json);
-        let mut out = std::io::stdout().lock();
-        check_written(writeln!(out, "{json}").and_then(|()| out.flush()))
+        let json = to_raw(value);
+        let json = self.redact(json.get());
+        print_plain(format!("{}\n", style::clean_json(&json)).as_bytes())
     }
 
     /// Prints a text with colours, whose parts are already clean.
     pub fn print_colored(&self, text: &str) -> Result<(), CliError> {
-        let mut out = std::io::stdout().lock();
-        check_written(out.write_all(self.redact(text).as_bytes()).and_then(|()| out.flush()))
+        print_plain(self.redact(text).as_bytes())
     }
 }
 
@@ -65,15 +60,11 @@ pub fn stdout_is_open() -> bool {
 /// True after standard output was found closed.
 static UNREAD: AtomicBool = AtomicBool::new(false);
 
-/// Prints bytes as they are, which must not come from a server or contain secrets.
+/// Prints bytes as they are, which must not come from a server or contain secrets. A closed pipe is not an error, since
+/// its reader has seen enough.
 pub fn print_plain(bytes: &[u8]) -> Result<(), CliError> {
     let mut out = std::io::stdout().lock();
-    check_written(out.write_all(bytes).and_then(|()| out.flush()))
-}
-
-/// Checks a write; a closed pipe is not an error, since its reader has seen enough.
-fn check_written(outcome: std::io::Result<()>) -> Result<(), CliError> {
-    match outcome {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             UNREAD.store(true, Relaxed);
             Ok(())

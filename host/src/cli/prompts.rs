@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 
 use super::context::{CliContext, ServerArgs};
 use super::error::CliError;
-use super::{call, requests, table};
+use super::requests::{self, ServerLists};
+use super::{call, table};
 
 /// The arguments of `toolgate prompts`.
 #[derive(clap::Args)]
@@ -71,22 +72,17 @@ struct PromptList {
 }
 
 async fn list(context: &CliContext, args: &ServerArgs) -> Result<ExitCode, CliError> {
-    let found = requests::query_all(context, |session| async move { session.list(ListKind::Prompts).await }).await;
-    let mut listed = PromptList { prompts: Vec::new(), failed: found.failed };
-    for (link, listing) in &found.answered {
-        for item in &listing.items {
-            listed.prompts.push(requests::mask_item(context, link, item)?);
-        }
-    }
+    let found = requests::list_all(context, &[ListKind::Prompts]).await;
+    let prompts = found.masked_items(context, 0)?;
     if args.json {
-        context.print_json(&listed)?;
+        context.print_json(&PromptList { prompts, failed: found.failed })?;
     } else {
-        let rows = listed.prompts.iter().map(|item| {
+        let rows = prompts.iter().map(|item| {
             let text = |name| context.redact(&requests::member_text(item, name).unwrap_or_default()).into_owned();
             let name = format!("{}__{}", text("server"), text("name"));
             [name, format_arguments(item), table::first_line(&text("description"))]
         });
-        context.print_colored(&table::draw(["PROMPT", "ARGUMENTS", "WHAT IT IS"], rows))?;
+        context.print_colored(&table::draw(&["PROMPT", "ARGUMENTS", "WHAT IT IS"], rows))?;
     }
     Ok(found.code)
 }
@@ -118,12 +114,12 @@ async fn get(context: &CliContext, name: &str, arguments: &str, args: &ServerArg
     let mut params = JsonObject::default();
     params.set("name", prompt.get("name").expect("it was found by its name"));
     params.set("arguments", &strings(&context.gate.arguments(arguments, Some(&schema(&prompt)))?));
-    let mut said = requests::request_masked(context, &link, &session, "prompts/get", &params, args).await?;
+    let mut result = requests::request_masked(context, &link, &session, "prompts/get", &params, args).await?;
     if args.json {
-        said.result.set("server", link.id());
-        context.print_json(&said.result)?;
+        result.set("server", link.id());
+        context.print_json(&result)?;
     } else {
-        context.print_answer(&messages(context, &said.read("prompts/get")?)?)?;
+        context.print_answer(&messages(context, &requests::read_result(&result, "prompts/get")?)?)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -167,17 +163,14 @@ fn messages(context: &CliContext, PromptMessages { messages }: &PromptMessages) 
     let mut shown = Vec::with_capacity(messages.len());
     for PromptMessage { role, content } in messages {
         let parts = content.as_deref().and_then(object).unwrap_or_default();
-        let held = parts.get("resource").and_then(object).unwrap_or_default();
-        let said = match requests::member_text(&parts, "text").or_else(|| requests::member_text(&held, "text")) {
+        let resource = parts.get("resource").and_then(object).unwrap_or_default();
+        let text = match requests::member_text(&parts, "text").or_else(|| requests::member_text(&resource, "text")) {
             Some(text) => text,
             None => context.gate.text_of(content.as_deref().map_or("null", RawValue::get))?,
         };
-        shown.push(format!("{role}: {said}"));
+        shown.push(format!("{role}: {text}"));
     }
-    Ok(shown.join(
-        "
-",
-    ))
+    Ok(shown.join("\n"))
 }
 
 /// Finds the prompt that a name means, with its server and a session.
@@ -198,14 +191,9 @@ async fn find_owner(context: &CliContext, name: &str) -> Result<(Arc<Link>, Arc<
             return Ok((Arc::clone(link), session, prompt));
         }
     }
-    let found = requests::query_all(context, |session| async move {
-        let listing = session.list(ListKind::Prompts).await?;
-        Ok((session, listing))
-    })
-    .await;
-    let all = found.answered.into_iter();
-    let with_it = all.filter_map(|(link, (session, listing))| Some((link, session, find(&listing, name)?)));
-    let mut candidates: Vec<_> = with_it.collect();
+    let found = requests::list_all(context, &[ListKind::Prompts]).await;
+    let with_it = |(link, ServerLists { session, lists })| Some((link, session, find(&lists[0], name)?));
+    let mut candidates: Vec<_> = found.answered.into_iter().filter_map(with_it).collect();
     match candidates.as_slice() {
         [_] => Ok(candidates.remove(0)),
         [] => Err(requests::not_found(&found.failed, format!("no prompt {name:?}; `toolgate prompts` lists them all"))),

@@ -22,11 +22,12 @@ use crate::record::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::LogicArgs;
 use super::context::{self, ConfigFallback};
 use super::error::{self, CliError};
+use super::logic_args::{LogicArgs, component_options};
 use super::printer::Printer;
-use super::{style, table};
+use super::style;
+use super::table::{self, count_of, cut};
 
 /// The arguments of `toolgate replay`.
 #[derive(clap::Args)]
@@ -70,17 +71,17 @@ pub fn run(
 ) -> Result<ExitCode, CliError> {
     let printer = Printer(Arc::clone(secrets));
     let config = match config {
-        Some(file) => Some(context::load_config(Some(file), &Variables::from_process(), ConfigFallback::Fail)?),
+        Some(file) => Some(context::load_config(Some(file), &Variables::from_process(), ConfigFallback::Fail)?.0),
         None => None,
     };
     // A candidate that loops or wastes memory is stopped early, as a shadow is; the options can lower the limits
     // further.
-    let (asked, most) = (logic.options().limits, crate::shadow::limits());
+    let (asked, most) = (logic.limits(), crate::shadow::limits());
     let limits = InstanceLimits {
         fuel: [asked.fuel, most.fuel].into_iter().flatten().min(),
         memory_bytes: asked.memory_bytes.min(most.memory_bytes),
     };
-    let component = if logic.logic.is_some() { Some(logic.component_up_to(limits)?) } else { None };
+    let component = if logic.logic.is_some() { Some(logic.component(limits)?) } else { None };
     let backtest = Backtest {
         dir: args.dir.clone(),
         candidate: Candidate { component, config: config.map(Arc::new) },
@@ -89,7 +90,7 @@ pub fn run(
             tool: args.tool.clone(),
             principal: args.principal.clone(),
         },
-        options: logic.options(),
+        options: component_options(logic.limits()),
         threads: std::thread::available_parallelism().map_or(1, usize::from),
     };
     let bar = bar(backtest.bytes());
@@ -111,10 +112,10 @@ pub fn run(
     } else {
         print(&printer, &report, &backtest.candidate)?;
         if empty {
-            warn(&printer, "no call was compared, so --fail-on does not pass");
+            printer.warn("no call was compared, so --fail-on does not pass");
         } else if !unjudged.is_empty() {
             let ways = unjudged.join(",");
-            warn(&printer, &format!("not all calls could be judged, so this does not pass: --fail-on {ways}"));
+            printer.warn(&format!("not all calls could be judged, so this does not pass: --fail-on {ways}"));
         }
     }
     Ok(ExitCode::from(if wrong { error::REFUSED } else { 0 }))
@@ -133,13 +134,13 @@ fn bar(bytes: u64) -> ProgressBar {
 }
 
 fn print(printer: &Printer, report: &BacktestReport, candidate: &Candidate) -> Result<(), CliError> {
-    let warn = |text: String| warn(printer, &text);
+    let warn = |text: String| printer.warn(&text);
     for UnusableServer { server, reason } in &report.unusable {
         warn(format!("server {server:?}: {reason} (treated as removed)"));
     }
     if report.unfinished > 0 {
-        let (were, are) = if report.unfinished == 1 { ("is", "is") } else { ("are", "are") };
-        warn(format!("{} {were} incomplete and {are} skipped", count_of(report.unfinished, "record")));
+        let are = if report.unfinished == 1 { "is" } else { "are" };
+        warn(format!("{} {are} incomplete and {are} skipped", count_of(report.unfinished, "record")));
     }
     if report.unreplayable > 0 {
         let count = count_of(report.unreplayable, "call");
@@ -181,10 +182,6 @@ fn print(printer: &Printer, report: &BacktestReport, candidate: &Candidate) -> R
     printer.print_colored(&text)
 }
 
-fn warn(printer: &Printer, text: &str) {
-    style::write_stderr(format_args!("{}: {}", style::stderr().yellow("warning"), printer.clean(text)));
-}
-
 /// Formats the differences, the most serious and most frequent first; differences in traces alone are cut.
 fn groups(report: &BacktestReport) -> String {
     let mut all: Vec<_> = report.groups.iter().collect();
@@ -197,20 +194,12 @@ fn groups(report: &BacktestReport) -> String {
         let principal = if principal.is_empty() { "–".to_owned() } else { cut(principal, MOST_NAME) };
         [kind.title().to_owned(), cut(tool, MOST_NAME), principal, group.count.to_string(), example]
     });
-    let mut text = table::draw_figures(["CHANGE", "TOOL", "PRINCIPAL", "CALLS", "EXAMPLE"], rows);
+    let mut text = table::draw_figures(&["CHANGE", "TOOL", "PRINCIPAL", "CALLS", "EXAMPLE"], rows);
     if left > 0 {
         let groups = if left == 1 { "1 more group differs" } else { &format!("{left} more groups differ") };
         text.push_str(&format!("{groups} only in reasons; --json lists all\n"));
     }
     text
-}
-
-/// Cuts a text to what fits in a table.
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 fn head(report: &BacktestReport, candidate: &Candidate) -> String {
@@ -255,10 +244,6 @@ fn mismatch(first: &ReplayMismatch, count: u64) -> String {
 fn example(example: &CallExample) -> String {
     let CallExample { id, was, now, .. } = example;
     format!("{}: {} → {}", cut(id, MOST_NAME), cut(was, MOST_SAID), cut(now, MOST_SAID))
-}
-
-fn count_of(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn to_json(report: &BacktestReport, candidate: &Candidate, ok: bool) -> Value {

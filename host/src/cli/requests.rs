@@ -6,10 +6,9 @@ use std::sync::Arc;
 use crate::failure::{Failure as Cause, RequestError};
 use crate::json::{self, JsonObject};
 use crate::registry::{Link, Unavailable};
-use crate::session::{RequestTimeouts, Session, SessionRequest};
+use crate::session::{ListKind, Listing, RequestTimeouts, Session, SessionRequest};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use super::context::{CliContext, ServerArgs};
 use super::error::{CliError, SERVER_UNAVAILABLE};
@@ -33,43 +32,64 @@ pub struct ServerResults<T> {
     pub code: ExitCode,
 }
 
-/// Connects to all servers concurrently and asks each; warns about servers that cannot be used.
-pub async fn query_all<T, W>(context: &CliContext, work: impl Fn(Arc<Session>) -> W) -> ServerResults<T>
-where
-    W: Future<Output = Result<T, RequestError>>,
-{
-    let ask = context.enabled_links().into_iter().map(|link| {
-        let work = &work;
-        async move {
-            let outcome = match link.session().await {
-                Ok(session) => work(session).await.map_err(Unavailable::Failed),
-                Err(why) => Err(why),
-            };
-            (link, outcome)
-        }
-    });
-    let mut gathered = ServerResults { answered: Vec::new(), failed: Vec::new(), code: ExitCode::SUCCESS };
-    for (link, outcome) in futures_util::future::join_all(ask).await {
-        match outcome {
-            Ok(found) => gathered.answered.push((link, found)),
-            Err(why) => {
-                context.warn(&link, &why);
-                gathered.failed.push(FailedServer { server: link.id().to_owned(), reason: why.to_string() });
+impl<T> ServerResults<T> {
+    /// Sorts the outcomes, and warns about servers that cannot be used.
+    pub fn new(context: &CliContext, outcomes: Vec<(Arc<Link>, Result<T, Unavailable>)>) -> Self {
+        let (mut answered, mut failed) = (Vec::new(), Vec::new());
+        for (link, outcome) in outcomes {
+            match outcome {
+                Ok(found) => answered.push((link, found)),
+                Err(why) => {
+                    context.warn_unusable(&link, &why);
+                    failed.push(FailedServer { server: link.id().to_owned(), reason: why.to_string() });
+                }
             }
         }
+        let unusable = answered.is_empty() && !failed.is_empty();
+        let code = if unusable { ExitCode::from(SERVER_UNAVAILABLE) } else { ExitCode::SUCCESS };
+        ServerResults { answered, failed, code }
     }
-    if gathered.answered.is_empty() && !gathered.failed.is_empty() {
-        gathered.code = ExitCode::from(SERVER_UNAVAILABLE);
-    }
-    gathered
 }
 
-/// Masks an item of a server, and puts the server's id in front.
-pub fn mask_item(context: &CliContext, link: &Link, item: &RawValue) -> Result<JsonObject, CliError> {
-    let mut out = JsonObject::default();
-    out.set("server", link.id());
-    out.extend(&JsonObject::read(&context.gate.mask(link.id(), item.get())?).unwrap_or_default());
-    Ok(out)
+/// The lists of one server, and the session that they came from.
+pub struct ServerLists {
+    /// The session.
+    pub session: Arc<Session>,
+    /// The lists, in the order that was asked for.
+    pub lists: Vec<Arc<Listing>>,
+}
+
+/// Connects to all servers concurrently and gets these lists from each; warns about servers that cannot be used.
+pub async fn list_all(context: &CliContext, kinds: &[ListKind]) -> ServerResults<ServerLists> {
+    let ask = context.enabled_links().into_iter().map(|link| async move {
+        let lists = async {
+            let session = link.session().await?;
+            let mut lists = Vec::new();
+            for kind in kinds {
+                lists.push(session.list(*kind).await.map_err(Unavailable::Failed)?);
+            }
+            Ok(ServerLists { session, lists })
+        };
+        let outcome = lists.await;
+        (link, outcome)
+    });
+    ServerResults::new(context, futures_util::future::join_all(ask).await)
+}
+
+impl ServerResults<ServerLists> {
+    /// Returns the masked items of the list at this place of all servers, each with its server's id in front.
+    pub fn masked_items(&self, context: &CliContext, place: usize) -> Result<Vec<JsonObject>, CliError> {
+        let mut items = Vec::new();
+        for (link, found) in &self.answered {
+            for item in &found.lists[place].items {
+                let mut out = JsonObject::default();
+                out.set("server", link.id());
+                out.extend(&JsonObject::read(&context.gate.mask(link.id(), item.get())?).unwrap_or_default());
+                items.push(out);
+            }
+        }
+        Ok(items)
+    }
 }
 
 /// Returns a member that is a string.
@@ -86,23 +106,13 @@ pub fn not_found(failed: &[FailedServer], text: String) -> CliError {
     }
 }
 
-/// A server's result, masked like the answer of a tool.
-pub struct MaskedResult {
-    /// The result as an object.
-    pub result: JsonObject,
-    /// The result as text.
-    json: String,
+/// Parses a server's result into a type; a result that does not fit is the server's fault.
+pub fn read_result<T: DeserializeOwned>(result: &JsonObject, method: &str) -> Result<T, CliError> {
+    let strange = |error| CliError::ServerError(format!("the server's answer to {method} cannot be read: {error}"));
+    serde_json::from_str(&result.to_text()).map_err(strange)
 }
 
-impl MaskedResult {
-    /// Parses the result into a type; a result that does not fit is the server's fault.
-    pub fn read<T: DeserializeOwned>(&self, method: &str) -> Result<T, CliError> {
-        let strange = |error| CliError::ServerError(format!("the server's answer to {method} cannot be read: {error}"));
-        serde_json::from_str(&self.json).map_err(strange)
-    }
-}
-
-/// Sends a request to a server and masks its result.
+/// Sends a request to a server, and masks its result like the answer of a tool.
 pub async fn request_masked(
     context: &CliContext,
     link: &Link,
@@ -110,7 +120,7 @@ pub async fn request_masked(
     method: &str,
     params: &JsonObject,
     args: &ServerArgs,
-) -> Result<MaskedResult, CliError> {
+) -> Result<JsonObject, CliError> {
     let timeouts = link.server().timeouts;
     let idle = args.timeout.unwrap_or(timeouts.call);
     let patience = RequestTimeouts { idle, total: timeouts.total.max(idle) };
@@ -118,10 +128,9 @@ pub async fn request_masked(
     let asked = SessionRequest { method, params: &params, timeouts: patience, progress: None };
     let answer = session.request(asked).await.map_err(|failed| request_error(context, link, &failed))?;
     let json = context.gate.mask(link.id(), answer.json())?;
-    let strange =
-        || CliError::ServerError(format!("server {:?}: the answer to {method} is not a JSON object", link.id()));
-    let result = JsonObject::read(&json).ok_or_else(strange)?;
-    Ok(MaskedResult { result, json })
+    JsonObject::read(&json).ok_or_else(|| {
+        CliError::ServerError(format!("server {:?}: the answer to {method} is not a JSON object", link.id()))
+    })
 }
 
 /// Converts a failed request to the error that ends a command.
@@ -133,16 +142,7 @@ pub fn request_error(context: &CliContext, link: &Link, failed: &RequestError) -
         Cause::Http(error) if error.wants_authorization() => CliError::NeedsAuth(text),
         Cause::NeedsAuth(_) => CliError::NeedsAuth(text),
         Cause::Cancelled => CliError::Interrupted,
-        Cause::Http(_)
-        | Cause::Connect(_)
-        | Cause::NoProgram(_)
-        | Cause::NotReady { .. }
-        | Cause::Closed
-        | Cause::Exited(_)
-        | Cause::Abandoned(_)
-        | Cause::QueueFull(_)
-        | Cause::Restarting
-        | Cause::RestartFailed(_) => CliError::Unavailable(text),
+        _ => CliError::Unavailable(text),
     }
 }
 

@@ -59,31 +59,19 @@ struct ResourceList {
 }
 
 async fn list(context: &CliContext, args: &ServerArgs) -> Result<ExitCode, CliError> {
-    let found = requests::query_all(context, |session| async move {
-        let resources = session.list(ListKind::Resources).await?;
-        let templates = session.list(ListKind::Templates).await?;
-        Ok((resources, templates))
-    })
-    .await;
-    let mut listed = ResourceList { resources: Vec::new(), templates: Vec::new(), failed: found.failed };
-    for (link, (resources, templates)) in &found.answered {
-        for (from, to) in [(resources, &mut listed.resources), (templates, &mut listed.templates)] {
-            for item in &from.items {
-                to.push(requests::mask_item(context, link, item)?);
-            }
-        }
-    }
+    let found = requests::list_all(context, &[ListKind::Resources, ListKind::Templates]).await;
+    let (resources, templates) = (found.masked_items(context, 0)?, found.masked_items(context, 1)?);
     if args.json {
-        context.print_json(&listed)?;
+        context.print_json(&ResourceList { resources, templates, failed: found.failed })?;
     } else {
         let row = |address: &str, item: &JsonObject| {
             let text = |name| context.redact(&requests::member_text(item, name).unwrap_or_default()).into_owned();
             let what = [text("description"), text("title"), text("name")].into_iter().find(|text| !text.is_empty());
             [text(address), text("server"), table::first_line(&what.unwrap_or_default())]
         };
-        let resources = listed.resources.iter().map(|item| row("uri", item));
-        let templates = listed.templates.iter().map(|item| row("uriTemplate", item));
-        context.print_colored(&table::draw(["RESOURCE", "SERVER", "WHAT IT IS"], resources.chain(templates)))?;
+        let rows = resources.iter().map(|item| row("uri", item));
+        let rows = rows.chain(templates.iter().map(|item| row("uriTemplate", item)));
+        context.print_colored(&table::draw(&["RESOURCE", "SERVER", "WHAT IT IS"], rows))?;
     }
     Ok(found.code)
 }
@@ -92,12 +80,12 @@ async fn read(context: &CliContext, uri: &str, args: &ServerArgs) -> Result<Exit
     let (link, session) = find_owner(context, uri, args).await?;
     let mut params = JsonObject::default();
     params.set("uri", uri);
-    let mut said = requests::request_masked(context, &link, &session, "resources/read", &params, args).await?;
+    let mut result = requests::request_masked(context, &link, &session, "resources/read", &params, args).await?;
     if args.json {
-        said.result.set("server", link.id());
-        context.print_json(&said.result)?;
+        result.set("server", link.id());
+        context.print_json(&result)?;
     } else {
-        context.print_answer(&contents(said.read("resources/read")?))?;
+        context.print_answer(&contents(requests::read_result(&result, "resources/read")?))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -141,24 +129,12 @@ async fn find_owner(context: &CliContext, uri: &str, args: &ServerArgs) -> Resul
         let session = link.session().await.map_err(|why| requests::unavailable_error(context, &link, &why))?;
         return Ok((link, session));
     }
-    let found = requests::query_all(context, |session| async move {
-        let resources = session.list(ListKind::Resources).await?;
-        let templates = session.list(ListKind::Templates).await?;
-        Ok((session, resources, templates))
-    })
-    .await;
-    let mut exact = Vec::new();
-    let mut fitting = Vec::new();
-    for (link, (session, resources, templates)) in &found.answered {
-        if resources.lists(uri) {
-            exact.push((link, session));
-        } else if templates.has_fitting(uri) {
-            fitting.push((link, session));
-        }
-    }
-    let candidates = if exact.is_empty() { fitting } else { exact };
+    let found = requests::list_all(context, &[ListKind::Resources, ListKind::Templates]).await;
+    let exact: Vec<_> = found.answered.iter().filter(|(_, found)| found.lists[0].lists(uri)).collect();
+    let fitting = || found.answered.iter().filter(|(_, found)| found.lists[1].has_fitting(uri)).collect();
+    let candidates = if exact.is_empty() { fitting() } else { exact };
     match candidates.as_slice() {
-        [(link, session)] => Ok((Arc::clone(link), Arc::clone(session))),
+        [(link, found)] => Ok((Arc::clone(link), Arc::clone(&found.session))),
         [] => Err(requests::not_found(
             &found.failed,
             format!("no server lists {uri:?}; to ask a server anyway, name it with --server"),

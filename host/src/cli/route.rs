@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use crate::decide::{Decide, GateId};
 use crate::demo;
 use crate::eval::EvalServers;
+use crate::json::to_raw;
 use crate::logic::Supervisor;
 use crate::logic::types::{Tool, ToolRef, execution, naming};
 use crate::plan::{CallPlan, plan};
@@ -17,6 +18,7 @@ use serde_json::value::RawValue;
 use super::context::CliContext;
 use super::error::{CliError, exit_code};
 use super::printer::print_plain;
+use super::requests::ServerResults;
 use super::{call, style};
 
 /// The arguments of `toolgate route`.
@@ -58,26 +60,25 @@ pub fn wants_configuration(args: &Args) -> bool {
 }
 
 /// Decides a call to servers from a file or to the demo server, and prints the decision.
-pub fn run(logic: &mut Supervisor, args: &Args, arguments: &str) -> Result<ExitCode, CliError> {
+pub fn run(logic: &mut Supervisor, args: &Args, arguments: String) -> Result<ExitCode, CliError> {
     let mut servers = read_servers(args.servers.as_deref())?;
-    let (name, arguments) = match &args.name {
-        Some(name) => (name.as_str(), arguments),
-        None => EXAMPLE,
+    let (call, note) = match (&args.name, &args.servers) {
+        (Some(name), _) => {
+            (new_call(name, arguments), "using the built-in demo server; name others with --servers FILE")
+        }
+        (None, Some(_)) => {
+            return Err(CliError::usage("NAME is missing: say which tool of these servers to route to"));
+        }
+        (None, None) => (
+            new_call(EXAMPLE.0, EXAMPLE.1.to_owned()),
+            "an example on the built-in demo server; try: toolgate route demo__add 'a: 1, b: 2'",
+        ),
     };
-    if args.name.is_none() && args.servers.is_some() {
-        return Err(CliError::Usage("NAME is missing: say which tool of these servers to route to".to_owned()));
-    }
     if args.servers.is_none() {
-        let note = if args.name.is_none() {
-            "an example on the built-in demo server; try: toolgate route demo__add 'a: 1, b: 2'"
-        } else {
-            "using the built-in demo server; name others with --servers FILE"
-        };
         style::write_stderr(format_args!("{}", style::stderr().dim(note)));
     }
-    let call = || execution::ToolCall { id: String::new(), name: name.to_owned(), arguments: arguments.to_owned() };
     let gate = open(logic, &servers)?;
-    let mut decided = plan(logic, gate, call())?;
+    let mut decided = plan(logic, gate, call.clone())?;
     if let Some(file) = &args.schema {
         let schema = read(file)?;
         if !matches!(serde_json::from_str(&schema), Ok(serde_json::Value::Object(_))) {
@@ -90,55 +91,62 @@ pub fn run(logic: &mut Supervisor, args: &Args, arguments: &str) -> Result<ExitC
         if let Some(tool) = tool {
             servers.set_schema(&tool.server, &tool.tool, schema).map_err(|error| in_file(file, &error))?;
             let gate = open(logic, &servers)?;
-            decided = plan(logic, gate, call())?;
+            decided = plan(logic, gate, call.clone())?;
         }
     }
-    match decided {
-        Ok(plan) => {
-            let fitted = match &args.target {
-                Some(target) => Some(fit(logic, candidates(&servers), &plan.tool, target)?),
-                None => None,
-            };
-            show(args, name, plan, fitted)?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Err(result) => print_refusal(args, &result),
-    }
+    print_decision(args, &call.name, decided, |audience| {
+        let fitted = logic.fit(&candidates(&servers), &audience)?;
+        fitted.map_err(|error| CliError::Usage(error.error_text()))
+    })
 }
 
 /// Decides a call to the configured servers and prints the decision; it starts only the servers that the name needs, or
 /// all for `--target`.
 pub async fn run_configured(context: &CliContext, args: &Args, arguments: String) -> Result<ExitCode, CliError> {
-    let name = args.name.clone().unwrap_or_default();
+    let name = args.name.as_deref().unwrap_or_default();
     if args.target.is_some() {
-        for (link, outcome) in context.connect_all().await {
-            if let Err(why) = outcome {
-                context.warn(&link, &why);
-            }
-        }
+        // Only the warnings about servers that cannot be used matter here.
+        ServerResults::new(context, context.connect_all().await);
     }
-    let call = execution::ToolCall { id: String::new(), name: name.clone(), arguments };
-    match context.gate.plan(call).await? {
-        Ok(plan) => {
-            let fitted = match &args.target {
-                Some(target) => Some(fit_at_gate(context, &plan.tool, target)?),
-                None => None,
-            };
-            show(args, &name, plan, fitted)?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Err(result) => print_refusal(args, &result),
-    }
+    let decided = context.gate.plan(new_call(name, arguments)).await?;
+    print_decision(args, name, decided, |audience| {
+        let tools = context.gate.tools(&naming::NamingStyle::Fitted(audience))?;
+        let fitted = tools.into_iter().map(|tool| naming::FittedTool {
+            name: tool.name,
+            tool: tool.tool,
+            schema: tool.input_schema.unwrap_or_else(|| "{}".to_owned()),
+        });
+        Ok(fitted.collect())
+    })
 }
 
-fn fit_at_gate(context: &CliContext, wanted: &ToolRef, target: &str) -> Result<(String, naming::FittedTool), CliError> {
-    let audience =
-        naming::Audience { target: NamedCase::parse(target).map_err(CliError::Usage)?, prefix: String::new() };
-    let tools = context.gate.tools(&naming::NamingStyle::Fitted(audience))?;
-    let found = tools.into_iter().find(|tool| tool.tool == *wanted);
-    let found = found.ok_or_else(|| CliError::Usage("the tool has no name for this provider".to_owned()))?;
-    let schema = found.input_schema.unwrap_or_else(|| "{}".to_owned());
-    Ok((target.to_owned(), naming::FittedTool { name: found.name, tool: found.tool, schema }))
+fn new_call(name: &str, arguments: String) -> execution::ToolCall {
+    execution::ToolCall { id: String::new(), name: name.to_owned(), arguments }
+}
+
+/// Prints a decision; `fit` returns all tools as a provider would see them, since names must not collide.
+fn print_decision(
+    args: &Args,
+    name: &str,
+    decided: Result<CallPlan, execution::ToolResult>,
+    fit: impl FnOnce(naming::Audience) -> Result<Vec<naming::FittedTool>, CliError>,
+) -> Result<ExitCode, CliError> {
+    let plan = match decided {
+        Ok(plan) => plan,
+        Err(result) => return print_refusal(args, &result),
+    };
+    let fitted = match &args.target {
+        None => None,
+        Some(target) => {
+            let audience =
+                naming::Audience { target: NamedCase::parse(target).map_err(CliError::Usage)?, prefix: String::new() };
+            let found = fit(audience)?.into_iter().find(|fitted| fitted.tool == plan.tool);
+            let found = found.ok_or_else(|| CliError::usage("the tool has no name for this provider"))?;
+            Some((target.clone(), found))
+        }
+    };
+    show(args, name, plan, fitted)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn read_servers(file: Option<&Path>) -> Result<EvalServers, CliError> {
@@ -165,21 +173,6 @@ fn open(logic: &mut Supervisor, servers: &EvalServers) -> Result<GateId, CliErro
         logic.offer(gate, id, &server.tools())?;
     }
     Ok(gate)
-}
-
-/// Returns the tool as a provider would see it; all tools take part, since names must not collide.
-fn fit(
-    logic: &mut Supervisor,
-    candidates: Vec<naming::Candidate>,
-    wanted: &ToolRef,
-    target: &str,
-) -> Result<(String, naming::FittedTool), CliError> {
-    let target_case = NamedCase::parse(target).map_err(CliError::Usage)?;
-    let audience = naming::Audience { target: target_case, prefix: String::new() };
-    let fitted = logic.fit(&candidates, &audience)?.map_err(|error| CliError::Usage(error.error_text()))?;
-    let found = fitted.into_iter().find(|fitted| fitted.tool == *wanted);
-    let found = found.ok_or_else(|| CliError::Usage("the tool has no name for this provider".to_owned()))?;
-    Ok((target.to_owned(), found))
 }
 
 fn candidates(servers: &EvalServers) -> Vec<naming::Candidate> {
@@ -259,16 +252,14 @@ fn print_refusal(args: &Args, result: &execution::ToolResult) -> Result<ExitCode
     if args.json {
         print(&RefusalOutput { error: &result.text, code: result.code.name(), trace: &result.trace })?;
     } else {
-        let style = style::stderr();
-        style::write_stderr(format_args!("{}: {}", style.red(result.code.name()), style::clean(&result.text)));
+        style::write_error(result.code.name(), &style::clean(&result.text));
         for note in &result.trace {
-            style::write_stderr(format_args!("  {}", style.dim(&style::clean(note))));
+            style::write_stderr(format_args!("  {}", style::stderr().dim(&style::clean(note))));
         }
     }
     Ok(ExitCode::from(exit_code(result.code)))
 }
 
 fn print<T: Serialize>(value: &T) -> Result<(), CliError> {
-    let json = serde_json::to_string(value).expect("shapes have string keys only, so they are always JSON");
-    print_plain(format!("{json}\n").as_bytes())
+    print_plain(format!("{}\n", to_raw(value)).as_bytes())
 }

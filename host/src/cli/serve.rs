@@ -1,5 +1,6 @@
 //! `toolgate serve`: the gateway, one MCP server for all configured ones.
 
+mod args;
 mod reload;
 mod setup;
 mod shadow_loader;
@@ -7,12 +8,11 @@ mod watch;
 
 use std::convert::Infallible;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::config::lineage::Role;
-use crate::config::model::GatewayNames;
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::failure::format_chain;
@@ -22,30 +22,14 @@ use crate::gateway::stdio::{self, standard};
 use crate::gateway::{Gateway, Relay, socket};
 use crate::registry::{self, Registry};
 
-use super::LogicArgs;
 use super::context::{self, ConfigFallback};
 use super::error::CliError;
+use super::logic_args::LogicArgs;
 use super::signals::Signals;
-use reload::Reloader;
+use super::style;
+pub use args::Args;
+use reload::{ListenerControl, Reloader};
 use setup::GatewaySetup;
-
-/// The arguments of `toolgate serve`.
-#[derive(clap::Args, Clone)]
-pub struct Args {
-    /// Serve HTTP at this address instead of standard input and output; without a value, at gateway.http or
-    /// 127.0.0.1:8808
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1)]
-    http: Option<Option<String>>,
-    /// Serve only this server, with its own names
-    #[arg(long, value_name = "SERVER")]
-    expose: Option<String>,
-    /// How tools are named, instead of gateway.names
-    #[arg(long, value_name = "STYLE", value_parser = names)]
-    names: Option<GatewayNames>,
-    /// Record calls in this folder, for `toolgate replay` and `toolgate explain`
-    #[arg(long, value_name = "DIR")]
-    record: Option<PathBuf>,
-}
 
 /// Serves until the client disconnects or a signal arrives.
 pub fn run(
@@ -55,7 +39,7 @@ pub fn run(
     secrets: &Arc<Mutex<Secrets>>,
 ) -> Result<ExitCode, CliError> {
     let mut variables = Variables::from_process();
-    let (config, origin) = context::load_config_file(flag, &variables, ConfigFallback::Fail)?;
+    let (config, origin) = context::load_config(flag, &variables, ConfigFallback::Fail)?;
     context::enter_lineage(&mut variables, origin.as_ref(), Role::Gateway)?;
     let GatewaySetup { config, options, limits, http, tokens, shadow, secrets: of_gateway } =
         GatewaySetup::new(args, config, &variables)?;
@@ -64,7 +48,7 @@ pub fn run(
     let reloader = origin.map(|origin| Reloader::new(args, origin, &variables, tokens, shadow, logic, secrets));
     // Handle signals before compiling the component, which may take a moment: SIGHUP must not end the program.
     let signals = Signals::of_service(limits.grace)?;
-    let component = logic.component()?;
+    let component = logic.component(logic.limits())?;
     let mut builder = match http {
         Some(_) => tokio::runtime::Builder::new_multi_thread(),
         None => tokio::runtime::Builder::new_current_thread(),
@@ -140,10 +124,10 @@ async fn serve_http(
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     let token = if options.tokens.is_empty() { dashboard_token(&mut options, secrets) } else { None };
     let server = HttpServer::bind(options).await.map_err(|error| CliError::Usage(format_chain(&error)))?;
-    context::print_note(&format!("listening on {scheme}://{}/mcp", server.address()));
+    style::write_note(&format!("listening on {scheme}://{}/mcp", server.address()));
     if let Some(token) = token {
         // After the `#`, which browsers do not send.
-        context::print_note(&format!("dashboard, with an admin token: {scheme}://{}/#token={token}", server.address()));
+        style::write_note(&format!("dashboard, with an admin token: {scheme}://{}/#token={token}", server.address()));
     }
     gateway.add_listener("http", format!("{scheme}://{}/mcp", server.address()), server.load());
     let pages = Arc::new(GatewayPages(Arc::clone(gateway)));
@@ -166,27 +150,15 @@ fn dashboard_token(options: &mut http::HttpOptions, secrets: &Arc<Mutex<Secrets>
     Some(token)
 }
 
-/// Changes the listener that serves the clients.
-enum ListenerControl {
-    Http(http::HttpControl),
-    Stdio(stdio::StdioControl),
-}
-
 /// Reloads the configuration whenever its file changes, if it comes from a file.
 async fn keep_reloading(
     reloader: Option<Reloader>,
     gateway: &Gateway,
-    door: ListenerControl,
+    listener: ListenerControl,
     signals: &Signals,
 ) -> Infallible {
     match reloader {
-        Some(reloader) => reloader.run(gateway, door, signals).await,
+        Some(reloader) => reloader.run(gateway, listener, signals).await,
         None => std::future::pending().await,
     }
-}
-
-/// Parses a naming style, spelled as in the configuration.
-fn names(text: &str) -> Result<GatewayNames, String> {
-    let known = || GatewayNames::ALL.map(|(name, _)| name).join(", ");
-    GatewayNames::read(text).ok_or_else(|| format!("write one of: {}", known()))
 }

@@ -12,6 +12,26 @@ pub fn write_stderr(text: Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{marked}");
 }
 
+/// Writes an error, or how a call failed, to standard error.
+pub fn write_error(kind: &str, text: &str) {
+    write_stderr(format_args!("{}: {text}", stderr().red(kind)));
+}
+
+/// Writes a warning to standard error.
+pub fn write_warning(text: &str) {
+    write_stderr(format_args!("{}: {text}", stderr().yellow("warning")));
+}
+
+/// Writes to standard error what somebody should know about a configuration.
+pub fn write_notice(notice: &str) {
+    write_stderr(format_args!("{}: {}", stderr().yellow("notice"), clean(notice)));
+}
+
+/// Writes a note to standard error.
+pub fn write_note(text: &str) {
+    write_stderr(format_args!("{}: {}", stderr().dim("note"), clean(text)));
+}
+
 /// Escapes characters that control a terminal, except tabs and line breaks; names and texts of servers may contain any.
 pub fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

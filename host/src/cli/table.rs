@@ -5,14 +5,14 @@ use comfy_table::{Attribute, Cell, ColumnConstraint, ContentArrangement, Table, 
 use super::style;
 
 /// Draws rows under a header; long cells wrap on a terminal, and elsewhere each row is one line.
-pub fn draw<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+pub fn draw<R: IntoIterator<Item = String>>(head: &[&str], rows: impl IntoIterator<Item = R>) -> String {
     // People copy names, so names never wrap.
     lay(head, rows, 1)
 }
 
 /// Draws rows of figures under a header; only the last column wraps.
-pub fn draw_figures<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
-    lay(head, rows, N - 1)
+pub fn draw_figures<R: IntoIterator<Item = String>>(head: &[&str], rows: impl IntoIterator<Item = R>) -> String {
+    lay(head, rows, head.len() - 1)
 }
 
 /// Returns the width of the terminal, if there is one.
@@ -22,31 +22,30 @@ pub fn width() -> Option<u16> {
 }
 
 /// Draws rows whose first `whole` columns never wrap.
-fn lay<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>, whole: usize) -> String {
+fn lay<R: IntoIterator<Item = String>>(head: &[&str], rows: impl IntoIterator<Item = R>, whole: usize) -> String {
     let style = style::stdout();
     let mut table = Table::new();
     if let Some(width) = width() {
         table.set_width(width);
     }
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(head.map(|title| {
+    table.set_header(head.iter().map(|title| {
         let cell = Cell::new(title);
         if style.is_colourful() { cell.add_attribute(Attribute::Bold) } else { cell }
     }));
-    let mut count = 0;
     for row in rows {
         // A cell is one line, so that text from a server cannot look like another row.
-        table.add_row(row.map(|cell| style::clean(&cell).replace('\n', " ")));
-        count += 1;
+        table.add_row(row.into_iter().map(|cell| style::clean(&cell).replace('\n', " ")));
     }
-    if count == 0 {
+    if table.is_empty() {
         return String::new();
     }
     for (place, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, if place + 1 == N { 0 } else { 2 }));
+        let is_last = place + 1 == head.len();
+        column.set_padding((0, if is_last { 0 } else { 2 }));
         if place < whole {
             column.set_constraint(ColumnConstraint::ContentWidth);
-        } else if place + 1 == N {
+        } else if is_last {
             // Leave room for words on a narrow terminal.
             column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(20)));
         }
@@ -58,11 +57,20 @@ fn lay<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; 
 
 /// Returns the first line of a text, cut to what fits in a table.
 pub fn first_line(text: &str) -> String {
-    let line = text.trim().lines().next().unwrap_or_default().trim();
-    match line.char_indices().nth(CELL) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
+    cut(text.trim().lines().next().unwrap_or_default().trim(), CELL)
+}
+
+/// Cuts a text to this many characters.
+pub fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
+}
+
+/// Formats a number of things, such as `1 call` or `2 calls`.
+pub fn count_of(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// Returns the first and the last line of a text; the last line that a server wrote often says why it failed.

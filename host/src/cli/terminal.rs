@@ -13,6 +13,7 @@ use crate::session::{OnProgress, Progress};
 use crate::transport::BoxFuture;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::printer::Printer;
 use super::style;
 
 /// Prompts the person at the terminal, and asks for each input only once.
@@ -128,9 +129,6 @@ impl Drop for EchoOff {
 /// A progress bar for a call, which only a terminal shows.
 pub struct CallProgressBar(Option<ProgressBar>);
 
-/// A function that makes a text safe to show.
-pub type TextCleaner = Arc<dyn Fn(&str) -> String + Send + Sync>;
-
 impl CallProgressBar {
     /// Creates a bar that appears with the first progress.
     pub fn new(name: &str) -> Self {
@@ -143,23 +141,23 @@ impl CallProgressBar {
     }
 
     /// Returns a listener for the progress of a call through a gateway.
-    pub fn progress(&self, clean: TextCleaner) -> Option<OnProgress> {
-        let listener = self.listener(clean)?;
+    pub fn progress(&self, printer: &Printer) -> Option<OnProgress> {
+        let listener = self.listener(printer)?;
         Some(Arc::new(move |progress| listener(CallEvent::Progress(progress))))
     }
 
     /// Returns a listener for the events of a call.
-    pub fn listener(&self, clean: TextCleaner) -> Option<OnEvent> {
-        let bar = self.0.clone()?;
+    pub fn listener(&self, printer: &Printer) -> Option<OnEvent> {
+        let (bar, printer) = (self.0.clone()?, printer.clone());
         Some(Arc::new(move |event| {
             if let CallEvent::Progress(progress) = event {
-                show(&bar, progress, &clean);
+                show(&bar, progress, &printer);
             }
         }))
     }
 }
 
-fn show(bar: &ProgressBar, progress: Progress, clean: &TextCleaner) {
+fn show(bar: &ProgressBar, progress: Progress, printer: &Printer) {
     let Progress { progress, total, message, .. } = progress;
     if bar.is_hidden() {
         bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -180,7 +178,7 @@ fn show(bar: &ProgressBar, progress: Progress, clean: &TextCleaner) {
         }
         None => bar.set_position(progress.max(0.0) as u64),
     }
-    bar.set_message(clean(message.as_deref().unwrap_or_default()).replace('\n', " "));
+    bar.set_message(printer.clean(message.as_deref().unwrap_or_default()).replace('\n', " "));
 }
 
 impl Drop for CallProgressBar {

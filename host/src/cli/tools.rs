@@ -17,8 +17,8 @@ use super::context::{CliContext, ServerArgs};
 use super::error::{CliError, SERVER_UNAVAILABLE};
 use super::printer::Printer;
 use super::remote::{GatewayArgs, RemoteGateway};
-use super::requests::FailedServer;
-use super::{style, table};
+use super::requests::{FailedServer, ServerResults};
+use super::table;
 use entry::ToolEntry;
 
 /// The arguments of `toolgate tools`.
@@ -58,20 +58,10 @@ struct ToolsOutput {
 
 /// Lists the tools of all servers, and warns about servers that cannot be used.
 pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
-    let mut failed = Vec::new();
-    let mut connected = 0_usize;
-    for (link, outcome) in context.connect_all().await {
-        match outcome {
-            Ok(_) => connected += 1,
-            Err(why) => {
-                context.warn(&link, &why);
-                failed.push(FailedServer { server: link.id().to_owned(), reason: why.to_string() });
-            }
-        }
-    }
+    let servers = ServerResults::new(context, context.connect_all().await);
     let style = args.format.and_then(ApiFormat::target).map_or_else(|| context.gate.style(), fitted_style);
     let entries = ToolEntry::all(context.gate.tools(&style)?, &context.gate)?;
-    print(context, args, entries, failed, connected > 0)
+    print(context, args, entries, servers.failed, !servers.answered.is_empty())
 }
 
 /// Lists the tools of a running gateway.
@@ -89,8 +79,7 @@ pub async fn run_at_gateway(
         tools.into_iter().filter_map(ToolEntry::from_json).filter(|tool| asked(&tool.server)).collect();
     let failed: Vec<_> = failed.into_iter().filter(|failed| asked(&failed.server)).collect();
     for FailedServer { server, reason } in &failed {
-        let text = remote.printer.clean(&format!("server {server:?}: {reason}"));
-        style::write_stderr(format_args!("{}: {text}", style::stderr().yellow("warning")));
+        remote.printer.warn(&format!("server {server:?}: {reason}"));
     }
     let is_there = |id: &&String| {
         entries.iter().any(|tool| &tool.server == *id) || failed.iter().any(|failed| &failed.server == *id)
@@ -124,7 +113,7 @@ fn print(
                 let description = tool.description.as_deref().unwrap_or_default();
                 [tool.name.clone(), table::first_line(&printer.redact(description))]
             });
-            printer.print_colored(&table::draw(["TOOL", "WHAT IT DOES"], rows))?;
+            printer.print_colored(&table::draw(&["TOOL", "WHAT IT DOES"], rows))?;
         }
     }
     Ok(if unusable { ExitCode::from(SERVER_UNAVAILABLE) } else { ExitCode::SUCCESS })

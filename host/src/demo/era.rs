@@ -1,10 +1,13 @@
 //! Finds the era of a request, and formats results for it.
 
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::message::{self, DemoError, DemoParams};
+use super::message::{DemoParams, invalid_params};
+use crate::failure::RpcError;
+use crate::json::{JsonObject, to_raw};
+use crate::rpc::code::UNSUPPORTED_VERSION;
 
 /// The versions with a handshake, newest first.
 pub(super) const HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", WITH_BATCHES, "2024-11-05"];
@@ -26,7 +29,7 @@ pub(super) enum DemoEra {
 }
 
 /// Whether a client may cache a result.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) enum CacheHint {
     /// The result never changes and is the same for everyone.
     Public,
@@ -36,49 +39,33 @@ pub(super) enum CacheHint {
 
 impl DemoEra {
     /// Returns the era of a request, if the request carries what that era requires.
-    pub(super) fn of(method: &str, params: &DemoParams, shaken: bool) -> Result<DemoEra, DemoError> {
-        let stateless = params.meta.contains_key(VERSION_KEY) || method == "server/discover";
+    pub(super) fn of(method: &str, params: &DemoParams, shaken: bool) -> Result<DemoEra, RpcError> {
+        let stateless = params.meta.get(VERSION_KEY).is_some() || method == "server/discover";
         if !stateless && (shaken || method == "ping") {
             return Ok(DemoEra::Handshake);
         }
         let version = required::<String>(params, VERSION_KEY)?;
         if version != STATELESS {
             let message = format!("unsupported protocol version: {version}");
-            return Err(DemoError::with_data(-32022, message, json!({"supported": supported(), "requested": version})));
+            let data = to_raw(&json!({"supported": supported(), "requested": version}));
+            return Err(RpcError { data: Some(data), ..RpcError::new(UNSUPPORTED_VERSION, message) });
         }
-        required::<serde_json::Map<String, Value>>(params, CAPABILITIES_KEY)?;
+        required::<JsonObject>(params, CAPABILITIES_KEY)?;
         Ok(DemoEra::Stateless)
     }
 
-    /// Adds the fields that this era requires to a result.
-    pub(super) fn wrap_result(self, body: impl Serialize, keep: CacheHint) -> Box<RawValue> {
-        #[derive(Serialize)]
-        struct EraResult<T> {
-            #[serde(flatten)]
-            body: T,
-            #[serde(flatten)]
-            meta: Option<ResultMeta>,
+    /// Formats a result with the members that this era requires.
+    pub(super) fn format_result(self, result: &impl Serialize, cache: CacheHint) -> String {
+        let mut result = JsonObject::read(to_raw(result).get()).expect("every result is an object");
+        if self == DemoEra::Stateless {
+            result.set("resultType", "complete");
+            if cache == CacheHint::Public {
+                result.set("ttlMs", &AN_HOUR_MS);
+                result.set("cacheScope", "public");
+            }
+            result.set("_meta", &json!({"io.modelcontextprotocol/serverInfo": server_info()}));
         }
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct ResultMeta {
-            result_type: &'static str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            ttl_ms: Option<u32>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            cache_scope: Option<&'static str>,
-            #[serde(rename = "_meta")]
-            meta: Value,
-        }
-        let clothes = (self == DemoEra::Stateless).then(|| {
-            let (ttl_ms, cache_scope) = match keep {
-                CacheHint::Public => (Some(AN_HOUR_MS), Some("public")),
-                CacheHint::Never => (None, None),
-            };
-            let meta = json!({"io.modelcontextprotocol/serverInfo": server_info()});
-            ResultMeta { result_type: "complete", ttl_ms, cache_scope, meta }
-        });
-        message::json(&EraResult { body, meta: clothes })
+        result.to_text()
     }
 }
 
@@ -92,12 +79,10 @@ pub(super) fn server_info() -> Value {
     json!({"name": "toolgate-demo", "version": env!("CARGO_PKG_VERSION")})
 }
 
-fn required<T: serde::de::DeserializeOwned>(params: &DemoParams, key: &str) -> Result<T, DemoError> {
+fn required<T: DeserializeOwned>(params: &DemoParams, key: &str) -> Result<T, RpcError> {
     let found = params.meta.get(key).and_then(|value| serde_json::from_str(value.get()).ok());
     found.ok_or_else(|| {
-        DemoError::invalid_params(format!(
-            "_meta: {key:?} is missing or malformed; without it, a client begins with initialize"
-        ))
+        invalid_params(format!("_meta: {key:?} is missing or malformed; without it, a client begins with initialize"))
     })
 }
 

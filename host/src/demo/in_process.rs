@@ -1,6 +1,5 @@
 //! The demo server inside this process, connected through memory.
 
-use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::server::DemoServer;
@@ -13,9 +12,13 @@ pub struct InProcessDemo;
 
 impl Connect for InProcessDemo {
     fn connect(&self, receiver: Arc<dyn Receive>) -> BoxFuture<'_, Result<Arc<dyn Transport>, RequestError>> {
-        let output = LineForwarder { receiver: Arc::clone(&receiver), line: Vec::new() };
-        let server = Mutex::new(Some(DemoServer::new(output)));
-        Box::pin(async move { Ok(Arc::new(DemoConnection { server, receiver }) as Arc<dyn Transport>) })
+        let output = Arc::clone(&receiver);
+        let server = DemoServer::new(Arc::new(move |line: &str| {
+            output.receive(line.to_owned().into(), None);
+            Ok(())
+        }));
+        let connection = DemoConnection { server: Mutex::new(Some(server)), receiver };
+        Box::pin(async move { Ok(Arc::new(connection) as Arc<dyn Transport>) })
     }
 }
 
@@ -43,27 +46,5 @@ impl Transport for DemoConnection {
             self.receiver.closed(RequestError::unsent(Failure::Closed));
         }
         Box::pin(async {})
-    }
-}
-
-/// Passes each line that the server writes to the receiver.
-struct LineForwarder {
-    receiver: Arc<dyn Receive>,
-    line: Vec<u8>,
-}
-
-impl Write for LineForwarder {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.line.extend_from_slice(bytes);
-        while let Some(end) = memchr::memchr(b'\n', &self.line) {
-            let rest = self.line.split_off(end + 1);
-            let line = std::mem::replace(&mut self.line, rest);
-            self.receiver.receive(String::from_utf8_lossy(line.trim_ascii_end()).into_owned().into(), None);
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -1,116 +1,93 @@
-//! The demo server's answers to everything but `initialize` and `tools/call`.
-
-use std::sync::LazyLock;
+//! The demo server's answers to everything but `tools/call`.
 
 use serde_json::{Value, json};
 
-use super::era::{CacheHint, DemoEra, supported};
-use super::message::{DemoError, DemoParams, DemoResult};
+use super::era::{CacheHint, DemoEra, HANDSHAKE, server_info, supported};
+use super::message::{DemoParams, invalid_params};
 use super::tools;
-
-/// The server's capabilities.
-pub(super) static CAPABILITIES: LazyLock<Value> =
-    LazyLock::new(|| json!({"tools": {}, "resources": {}, "prompts": {}}));
-
-/// The server's instructions for a model.
-pub(super) const INSTRUCTIONS: &str = "A server for trying things. Nothing it does has an effect, and its weather is \
-                                       invented: the same for the same city, whatever the day.";
+use crate::failure::RpcError;
+use crate::json::{string_value, to_raw};
+use crate::rpc::code::{INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND};
 
 /// Answers a request.
-pub(super) fn answer(method: &str, params: &DemoParams, era: DemoEra) -> DemoResult {
-    let list = |body: Value| match &params.cursor {
-        Some(cursor) => Err(DemoError::invalid_params(format!("unknown cursor {cursor:?}: each list has one page"))),
-        None => Ok(era.wrap_result(body, CacheHint::Public)),
+pub(super) fn answer(method: &str, params: &DemoParams, era: DemoEra) -> Result<String, RpcError> {
+    let public = |result: Value| Ok(era.format_result(&result, CacheHint::Public));
+    let list = |result: Value| match &params.cursor {
+        Some(cursor) => Err(invalid_params(format!("unknown cursor {cursor:?}: each list has one page"))),
+        None => public(result),
     };
     match (method, era) {
-        ("ping", DemoEra::Handshake) => Ok(era.wrap_result(json!({}), CacheHint::Never)),
-        ("server/discover", DemoEra::Stateless) => Ok(era.wrap_result(discovery(), CacheHint::Public)),
+        ("ping", DemoEra::Handshake) => Ok(era.format_result(&json!({}), CacheHint::Never)),
+        ("server/discover", DemoEra::Stateless) => public(description("supportedVersions", json!(supported()))),
         ("tools/list", _) => list(json!({"tools": tools::list()})),
-        ("resources/list", _) => list(json!({"resources": [readme()]})),
-        ("resources/templates/list", _) => list(json!({"resourceTemplates": [square()]})),
-        ("resources/read", _) => Ok(era.wrap_result(json!({"contents": [read(params, era)?]}), CacheHint::Public)),
-        ("prompts/list", _) => list(json!({"prompts": [greet()]})),
-        ("prompts/get", _) => Ok(era.wrap_result(greeting(params)?, CacheHint::Never)),
-        _ => Err(DemoError::method_not_found(method)),
+        ("resources/list", _) => list(json!({"resources": [{
+            "uri": README_URI,
+            "name": "readme",
+            "description": "What the demo server offers.",
+            "mimeType": "text/markdown",
+        }]})),
+        ("resources/templates/list", _) => list(json!({"resourceTemplates": [{
+            "uriTemplate": format!("{SQUARE_URI}{{number}}"),
+            "name": "square",
+            "description": "The square of a whole number.",
+            "mimeType": "text/plain",
+        }]})),
+        ("resources/read", _) => public(json!({"contents": [read(params, era)?]})),
+        ("prompts/list", _) => list(json!({"prompts": [{
+            "name": "greet",
+            "description": "Asks for a greeting.",
+            "arguments": [{"name": "name", "description": "Who is greeted", "required": true}],
+        }]})),
+        ("prompts/get", _) => Ok(era.format_result(&greeting(params)?, CacheHint::Never)),
+        _ => Err(RpcError::new(METHOD_NOT_FOUND, format!("method not found: {method}"))),
     }
 }
 
-fn discovery() -> Value {
-    json!({"supportedVersions": supported(), "capabilities": &*CAPABILITIES, "instructions": INSTRUCTIONS})
+/// Agrees on a version, and returns it with the answer to `initialize`.
+pub(super) fn initialize(params: &DemoParams) -> Result<(&'static str, String), RpcError> {
+    let asked = params.protocol_version.as_deref();
+    let asked = asked.ok_or_else(|| invalid_params("initialize needs a protocolVersion"))?;
+    let version = HANDSHAKE.into_iter().find(|version| *version == asked).unwrap_or(HANDSHAKE[0]);
+    let mut result = description("protocolVersion", json!(version));
+    result["serverInfo"] = server_info();
+    Ok((version, DemoEra::Handshake.format_result(&result, CacheHint::Never)))
 }
 
-fn readme() -> Value {
-    json!({
-        "uri": README_URI,
-        "name": "readme",
-        "description": "What the demo server offers.",
-        "mimeType": "text/markdown",
-    })
+/// Describes the server, with its versions in this member.
+fn description(versions_key: &str, versions: Value) -> Value {
+    let capabilities = json!({"tools": {}, "resources": {}, "prompts": {}});
+    json!({versions_key: versions, "capabilities": capabilities, "instructions": INSTRUCTIONS})
 }
 
-fn square() -> Value {
-    json!({
-        "uriTemplate": format!("{SQUARE_URI}{{number}}"),
-        "name": "square",
-        "description": "The square of a whole number.",
-        "mimeType": "text/plain",
-    })
-}
-
-fn read(params: &DemoParams, era: DemoEra) -> Result<Value, DemoError> {
-    let uri =
-        params.uri.as_deref().ok_or_else(|| DemoError::invalid_params("resources/read needs a uri".to_owned()))?;
+fn read(params: &DemoParams, era: DemoEra) -> Result<Value, RpcError> {
+    let uri = params.uri.as_deref().ok_or_else(|| invalid_params("resources/read needs a uri"))?;
     if uri == README_URI {
-        return Ok(json!({"uri": uri, "mimeType": "text/markdown", "text": README}));
+        return Ok(json!({"uri": uri, "mimeType": "text/markdown", "text": include_str!("readme.md")}));
     }
     let number = uri.strip_prefix(SQUARE_URI).and_then(|number| number.parse::<i64>().ok());
     let Some(number) = number.map(i128::from) else {
         // 2026-07-28 has no error code of its own for this.
-        let code = if era == DemoEra::Stateless { -32602 } else { -32002 };
-        return Err(DemoError::with_data(code, format!("no such resource: {uri}"), json!({"uri": uri})));
+        let code = if era == DemoEra::Stateless { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
+        let data = Some(to_raw(&json!({"uri": uri})));
+        return Err(RpcError { data, ..RpcError::new(code, format!("no such resource: {uri}")) });
     };
     Ok(json!({"uri": uri, "mimeType": "text/plain", "text": (number * number).to_string()}))
 }
 
-fn greet() -> Value {
-    json!({
-        "name": "greet",
-        "description": "Asks for a greeting.",
-        "arguments": [{"name": "name", "description": "Who is greeted", "required": true}],
-    })
-}
-
-fn greeting(params: &DemoParams) -> Result<Value, DemoError> {
+fn greeting(params: &DemoParams) -> Result<Value, RpcError> {
     match params.name.as_deref() {
         Some("greet") => {}
-        Some(other) => return Err(DemoError::invalid_params(format!("no such prompt: {other:?}; there is \"greet\""))),
-        None => return Err(DemoError::invalid_params("prompts/get needs a name".to_owned())),
+        Some(other) => return Err(invalid_params(format!("no such prompt: {other:?}; there is \"greet\""))),
+        None => return Err(invalid_params("prompts/get needs a name")),
     }
-    let name = params.arguments.as_ref().and_then(|arguments| arguments.get("name"));
-    let name: String = name.and_then(|name| serde_json::from_str(name.get()).ok()).ok_or_else(|| {
-        DemoError::invalid_params("prompt \"greet\": the argument \"name\" is missing or no string".to_owned())
-    })?;
-    let text = format!("Greet {name} in one friendly sentence.");
-    let content = json!({"type": "text", "text": text});
+    let name = params.arguments.as_ref().and_then(|arguments| string_value(arguments.get("name")?));
+    let name = name.ok_or_else(|| invalid_params("prompt \"greet\": the argument \"name\" is missing or no string"))?;
+    let content = json!({"type": "text", "text": format!("Greet {name} in one friendly sentence.")});
     Ok(json!({"description": "Asks for a greeting.", "messages": [{"role": "user", "content": content}]}))
 }
 
+/// The server's instructions for a model.
+const INSTRUCTIONS: &str = "A server for trying things. Nothing it does has an effect, and its weather is invented: \
+                            the same for the same city, whatever the day.";
 const README_URI: &str = "demo://readme";
 const SQUARE_URI: &str = "demo://square/";
-
-const README: &str = "\
-# The demo server of toolgate
-
-A real MCP server inside the program, for trying things without any other.
-
-| tool | what it does |
-|---|---|
-| `echo {text}` | says back what it is told |
-| `add {a, b}` | adds two numbers, with every digit |
-| `sleep {seconds}` | waits, and reports its progress |
-| `picture` | draws a small picture |
-| `fail {message}` | fails with the message |
-| `forecast {city, days}` | tells an invented weather, the same for the same city |
-
-There is also the prompt `greet {name}`, this page, and a page for each whole number: `demo://square/12`.
-";

@@ -1,21 +1,29 @@
 //! The main loop of the demo server: reads a line and writes its answer.
 
+use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::era::{CacheHint, DemoEra, HANDSHAKE, WITH_BATCHES, server_info};
-use super::message::{DemoError, DemoMessage, DemoParams, DemoResult, response_line};
-use super::methods::{self, CAPABILITIES, INSTRUCTIONS};
-use super::output::{BatchReply, DemoOutput, ReplyTarget};
-use super::sleeps::{RunningSleeps, SleepRequest};
-use super::tools::{self, DemoCallOutcome, DemoToolResult};
+use super::era::{CacheHint, DemoEra, WITH_BATCHES};
+use super::message::{DemoMessage, DemoParams};
+use super::methods;
+use super::output::{Replies, WriteLine};
+use super::sleeps::{RunningSleep, SleepRequest};
+use super::tools::{self, DemoCallOutcome};
+use crate::failure::RpcError;
+use crate::rpc::code::{INVALID_REQUEST, PARSE_ERROR};
+use crate::rpc::{error, result};
 
 /// Serves MCP, one message per line, until the input ends; sleeps that still run are dropped.
 pub fn serve(mut input: impl BufRead, output: impl Write + Send + 'static) -> io::Result<()> {
-    let mut server = DemoServer::new(output);
+    let output = Mutex::new(output);
+    let mut server = DemoServer::new(Arc::new(move |line| {
+        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.write_all(format!("{line}\n").as_bytes())?;
+        output.flush()
+    }));
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {
         if !line.trim_ascii().is_empty() {
@@ -28,120 +36,98 @@ pub fn serve(mut input: impl BufRead, output: impl Write + Send + 'static) -> io
 
 /// A connection of the demo server.
 pub(super) struct DemoServer {
-    output: DemoOutput,
+    output: WriteLine,
     /// The version that the handshake agreed on, if there was one.
     version: Option<&'static str>,
-    sleeps: RunningSleeps,
-}
-
-/// What a request leads to.
-enum RequestOutcome {
-    Answer(Box<RawValue>),
-    Sleep(SleepRequest),
+    /// The running sleeps, by request id.
+    sleeps: HashMap<String, RunningSleep>,
 }
 
 impl DemoServer {
     /// Creates a server that writes its lines to this output.
-    pub(super) fn new(output: impl Write + Send + 'static) -> Self {
-        DemoServer { output: DemoOutput::new(output), version: None, sleeps: RunningSleeps::default() }
+    pub(super) fn new(output: WriteLine) -> Self {
+        DemoServer { output, version: None, sleeps: HashMap::new() }
     }
 
     /// Handles one line of input.
     pub(super) fn handle_line(&mut self, line: &[u8]) -> io::Result<()> {
+        let refuse = |code, message| (self.output)(&error(None, &RpcError::new(code, message)));
         let text: Box<RawValue> = match serde_json::from_slice(line) {
             Ok(text) => text,
-            Err(error) => return self.write_error(DemoError::parse_error(format!("no JSON: {error}"))),
+            Err(error) => return refuse(PARSE_ERROR, format!("no JSON: {error}")),
         };
         if !text.get().starts_with('[') {
-            return self.message(&text, &ReplyTarget::Line(self.output.clone()));
+            return self.message(&text, &Replies::new(&self.output, false));
         }
-        let messages: Vec<Box<RawValue>> = match (self.version, serde_json::from_str(text.get())) {
-            (Some(WITH_BATCHES), Ok(messages)) => messages,
-            _ => {
-                return self
-                    .write_error(DemoError::invalid_request(format!("batches are of version {WITH_BATCHES} only")));
+        match (self.version, serde_json::from_str::<Vec<Box<RawValue>>>(text.get())) {
+            (Some(WITH_BATCHES), Ok(messages)) if messages.is_empty() => {
+                refuse(INVALID_REQUEST, "an empty batch".to_owned())
             }
-        };
-        if messages.is_empty() {
-            return self.write_error(DemoError::invalid_request("an empty batch".to_owned()));
+            (Some(WITH_BATCHES), Ok(messages)) => {
+                let replies = Replies::new(&self.output, true);
+                messages.iter().try_for_each(|message| self.message(message, &replies))
+            }
+            _ => refuse(INVALID_REQUEST, format!("batches are of version {WITH_BATCHES} only")),
         }
-        let batch = BatchReply::new(self.output.clone());
-        messages.iter().try_for_each(|message| self.message(message, &ReplyTarget::Batch(Arc::clone(&batch))))
     }
 
-    fn message(&mut self, text: &RawValue, outlet: &ReplyTarget) -> io::Result<()> {
+    fn message(&mut self, text: &RawValue, replies: &Arc<Replies>) -> io::Result<()> {
+        let invalid = |id, message| replies.send(error(id, &RpcError::new(INVALID_REQUEST, message)));
         let message: DemoMessage = match serde_json::from_str(text.get()) {
             Ok(message) => message,
-            Err(error) => {
-                return outlet.send(response_line(
-                    None,
-                    &Err(DemoError::invalid_request(format!("no JSON-RPC message: {error}"))),
-                ));
-            }
+            Err(error) => return invalid(None, format!("no JSON-RPC message: {error}")),
         };
-        match (message.method, message.id) {
-            (Some(method), Some(id)) => self.request(&id, &method, message.params.as_deref(), outlet),
+        let params = message.params.as_deref();
+        match (message.method, message.id.as_deref().map(RawValue::get)) {
+            (Some(method), Some(id)) => match self.request(id, &method, params, replies) {
+                Ok(Some(answer)) => replies.send(result(id, answer)),
+                Ok(None) => Ok(()),
+                Err(refusal) => replies.send(error(Some(id), &refusal)),
+            },
             (Some(method), None) => {
-                self.notification(&method, message.params.as_deref());
+                self.notification(&method, params);
                 Ok(())
             }
             // Ignore a response, since nothing was asked.
             (None, _) if message.result.is_some() || message.error.is_some() => Ok(()),
-            (None, id) => {
-                outlet.send(response_line(id.as_deref(), &Err(DemoError::invalid_request("no method".to_owned()))))
-            }
+            (None, id) => invalid(id, "no method".to_owned()),
         }
     }
 
+    /// Returns the result of a request, or `None` for a sleep, which sends its own answer at the end.
     fn request(
         &mut self,
-        id: &RawValue,
+        id: &str,
         method: &str,
         params: Option<&RawValue>,
-        outlet: &ReplyTarget,
-    ) -> io::Result<()> {
-        match self.dispatch(method, params) {
-            Ok(RequestOutcome::Answer(result)) => outlet.send(response_line(Some(id), &Ok(result))),
-            Ok(RequestOutcome::Sleep(sleep)) => {
-                self.sleeps.start(id.to_owned(), sleep, outlet.clone(), self.output.clone())
-            }
-            Err(refusal) => outlet.send(response_line(Some(id), &Err(refusal))),
-        }
-    }
-
-    fn dispatch(&mut self, method: &str, params: Option<&RawValue>) -> Result<RequestOutcome, DemoError> {
+        replies: &Arc<Replies>,
+    ) -> Result<Option<String>, RpcError> {
         let params = DemoParams::read(params)?;
         if method == "initialize" {
-            return self.initialize(&params).map(RequestOutcome::Answer);
+            let (version, answer) = methods::initialize(&params)?;
+            self.version = Some(version);
+            return Ok(Some(answer));
         }
         let era = DemoEra::of(method, &params, self.version.is_some())?;
         if method != "tools/call" {
-            return methods::answer(method, &params, era).map(RequestOutcome::Answer);
+            return methods::answer(method, &params, era).map(Some);
         }
-        Ok(match tools::call(&params)? {
-            DemoCallOutcome::Done(result) => RequestOutcome::Answer(era.wrap_result(result, CacheHint::Never)),
-            DemoCallOutcome::Sleeping(_) if !self.sleeps.have_room() => {
-                let result = DemoToolResult::error("too many sleeps run already; wait for one to end".to_owned());
-                RequestOutcome::Answer(era.wrap_result(result, CacheHint::Never))
-            }
+        let result = match tools::call(&params)? {
+            DemoCallOutcome::Done(result) => result,
             DemoCallOutcome::Sleeping(duration) => {
-                RequestOutcome::Sleep(SleepRequest { duration, era, token: params.meta.get("progressToken").cloned() })
+                self.sleeps.retain(|_, sleep| sleep.is_running());
+                let token = params.meta.get("progressToken").map(ToOwned::to_owned);
+                let sleep = SleepRequest { duration, era, token };
+                if self.sleeps.len() < MOST_SLEEPS
+                    && let Ok(running) = sleep.start(id.to_owned(), replies)
+                {
+                    self.sleeps.insert(id.to_owned(), running);
+                    return Ok(None);
+                }
+                tools::error_result("too many sleeps run already; wait for one to end")
             }
-        })
-    }
-
-    fn initialize(&mut self, params: &DemoParams) -> DemoResult {
-        let asked = params.protocol_version.as_deref();
-        let asked = asked.ok_or_else(|| DemoError::invalid_params("initialize needs a protocolVersion".to_owned()))?;
-        let version = HANDSHAKE.into_iter().find(|version| *version == asked).unwrap_or(HANDSHAKE[0]);
-        self.version = Some(version);
-        let result = json!({
-            "protocolVersion": version,
-            "capabilities": &*CAPABILITIES,
-            "serverInfo": server_info(),
-            "instructions": INSTRUCTIONS,
-        });
-        Ok(DemoEra::Handshake.wrap_result(result, CacheHint::Never))
+        };
+        Ok(Some(era.format_result(&result, CacheHint::Never)))
     }
 
     /// Handles a notification; notifications get no answer, so invalid ones are ignored.
@@ -149,11 +135,10 @@ impl DemoServer {
         if method == "notifications/cancelled"
             && let Ok(DemoParams { request_id: Some(id), .. }) = DemoParams::read(params)
         {
-            self.sleeps.cancel(&id);
+            self.sleeps.remove(id.get());
         }
     }
-
-    fn write_error(&self, refusal: DemoError) -> io::Result<()> {
-        self.output.line(&response_line(None, &Err(refusal)))
-    }
 }
+
+/// How many sleeps may run at once, since each needs a thread.
+const MOST_SLEEPS: usize = 1000;

@@ -1,64 +1,62 @@
 //! The tools of the demo server.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::message::{self, DemoError, DemoParams};
-use super::{SERVERS, forecast, picture};
+use super::message::{DemoParams, invalid_params};
+use super::{SERVERS, forecast};
+use crate::failure::RpcError;
+use crate::json::{JsonObject, to_raw};
 
 /// What a call leads to.
 pub(super) enum DemoCallOutcome {
-    /// The call is done.
-    Done(DemoToolResult),
+    /// The call is done, with this result.
+    Done(JsonObject),
     /// The call is done after this time.
     Sleeping(Duration),
 }
 
-/// The result of a tool.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct DemoToolResult {
-    content: Vec<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    structured_content: Option<Box<RawValue>>,
-    is_error: bool,
+/// Returns the result of a tool that says this.
+pub(super) fn text_result(text: &str) -> JsonObject {
+    tool_result(json!({"type": "text", "text": text}), false)
 }
 
-impl DemoToolResult {
-    pub(super) fn text(text: String) -> DemoToolResult {
-        DemoToolResult {
-            content: vec![json!({"type": "text", "text": text})],
-            structured_content: None,
-            is_error: false,
-        }
-    }
+/// Returns the result of a tool that fails with this message.
+pub(super) fn error_result(message: &str) -> JsonObject {
+    tool_result(json!({"type": "text", "text": message}), true)
+}
 
-    fn structured(text: String, content: &impl Serialize) -> DemoToolResult {
-        DemoToolResult { structured_content: Some(message::json(content)), ..DemoToolResult::text(text) }
-    }
+fn structured_result(text: &str, content: &impl Serialize) -> JsonObject {
+    let mut result = text_result(text);
+    result.set("structuredContent", content);
+    result
+}
 
-    pub(super) fn error(text: String) -> DemoToolResult {
-        DemoToolResult { is_error: true, ..DemoToolResult::text(text) }
-    }
+fn tool_result(content: Value, is_error: bool) -> JsonObject {
+    let mut result = JsonObject::default();
+    result.set("content", &[content]);
+    result.set("isError", &is_error);
+    result
 }
 
 /// Lists all tools for `tools/list`, in the order of the catalog.
 pub(super) fn list() -> Vec<Value> {
-    let describe = |tool: &CatalogTool| {
+    let describe = |tool: &Value| {
         let mut described = json!({
-            "name": tool.name,
-            "description": tool.description,
-            "inputSchema": tool.schema,
-            "annotations": tool.annotations,
+            "name": tool["name"],
+            "description": tool["description"],
+            "inputSchema": tool["schema"],
+            "annotations": tool["annotations"],
         });
-        match tool.name.as_str() {
-            "add" => described["outputSchema"] = sum_schema(),
-            "forecast" => described["outputSchema"] = forecast::schema(),
+        match tool["name"].as_str() {
+            Some("add") => described["outputSchema"] = sum_schema(),
+            Some("forecast") => described["outputSchema"] = forecast::schema(),
             _ => {}
         }
         described
@@ -67,33 +65,34 @@ pub(super) fn list() -> Vec<Value> {
 }
 
 /// Calls a tool; an unknown tool is a protocol error, and wrong arguments are a tool error that the model can read.
-pub(super) fn call(params: &DemoParams) -> Result<DemoCallOutcome, DemoError> {
-    let name = params.name.as_deref().ok_or_else(|| DemoError::invalid_params("tools/call needs a name".to_owned()))?;
-    let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
-        return Err(DemoError::invalid_params(format!("no such tool: {name:?}")));
+pub(super) fn call(params: &DemoParams) -> Result<DemoCallOutcome, RpcError> {
+    let name = params.name.as_deref().ok_or_else(|| invalid_params("tools/call needs a name"))?;
+    let Some(tool) = TOOLS.iter().find(|tool| tool["name"] == name) else {
+        return Err(invalid_params(format!("no such tool: {name:?}")));
     };
-    let none = BTreeMap::new();
-    let arguments = CallArguments(params.arguments.as_ref().unwrap_or(&none));
-    let called = arguments.require(&tool.schema).and_then(|()| run(name, &arguments));
-    Ok(called.unwrap_or_else(|why| {
-        DemoCallOutcome::Done(DemoToolResult::error(format!("invalid arguments for {name:?}: {why}")))
-    }))
+    let arguments = CallArguments(params.arguments.clone().unwrap_or_default());
+    let called = arguments.require(&tool["schema"]).and_then(|()| run(name, &arguments));
+    Ok(called
+        .unwrap_or_else(|why| DemoCallOutcome::Done(error_result(&format!("invalid arguments for {name:?}: {why}")))))
 }
 
-fn run(name: &str, arguments: &CallArguments<'_>) -> Result<DemoCallOutcome, String> {
+fn run(name: &str, arguments: &CallArguments) -> Result<DemoCallOutcome, String> {
     Ok(DemoCallOutcome::Done(match name {
-        "echo" => DemoToolResult::text(arguments.read("text", "a string")?),
-        "add" => add(arguments.number("a")?, arguments.number("b")?)?,
+        "echo" => text_result(&arguments.read::<String>("text", "a string")?),
+        "add" => add(arguments)?,
         "sleep" => return sleep(arguments.read("seconds", "a number")?).map(DemoCallOutcome::Sleeping),
-        "picture" => DemoToolResult { content: vec![picture::content()], ..DemoToolResult::text(String::new()) },
-        "fail" => DemoToolResult::error(arguments.read("message", "a string")?),
+        "picture" => {
+            let png = STANDARD.encode(include_bytes!("picture.png"));
+            tool_result(json!({"type": "image", "mimeType": "image/png", "data": png}), false)
+        }
+        "fail" => error_result(&arguments.read::<String>("message", "a string")?),
         "forecast" => {
-            let days = if arguments.0.contains_key("days") { arguments.read("days", "a whole number")? } else { 3 };
+            let days = arguments.0.get("days").map_or(Ok(3), |_| arguments.read("days", "a whole number"))?;
             let forecast = forecast::of(arguments.read("city", "a string")?, days)?;
-            DemoToolResult::structured(forecast.to_string(), &forecast)
+            structured_result(&forecast.to_string(), &forecast)
         }
         // Reached only if the catalog has a tool that is not implemented.
-        _ => DemoToolResult::error(format!("the tool {name:?} is not made yet")),
+        _ => error_result(&format!("the tool {name:?} is not made yet")),
     }))
 }
 
@@ -104,31 +103,19 @@ fn sleep(seconds: f64) -> Result<Duration, String> {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Number {
-    Whole(i128),
-    Float(f64),
-}
-
-fn add(a: Number, b: Number) -> Result<DemoToolResult, String> {
-    #[derive(Serialize)]
-    struct Sum {
-        sum: Box<RawValue>,
-    }
-    let float = |number| match number {
-        Number::Whole(whole) => whole as f64,
-        Number::Float(float) => float,
+/// Adds whole numbers with every digit, if their sum fits into 128 bits, and others as floats.
+fn add(arguments: &CallArguments) -> Result<JsonObject, String> {
+    // A JSON string keeps its quotes here, so it never parses as a number.
+    let whole = |name| arguments.0.get(name)?.get().parse::<i128>().ok();
+    let float = |name| arguments.read::<f64>(name, "a number");
+    let sum = match whole("a").zip(whole("b")).and_then(|(a, b)| a.checked_add(b)) {
+        Some(sum) => to_raw(&sum),
+        None => match float("a")? + float("b")? {
+            sum if sum.is_finite() => to_raw(&sum),
+            _ => return Err("the sum is too large".to_owned()),
+        },
     };
-    let whole = match (a, b) {
-        (Number::Whole(a), Number::Whole(b)) => a.checked_add(b),
-        _ => None,
-    };
-    let sum = match whole {
-        Some(whole) => message::json(&whole),
-        None if (float(a) + float(b)).is_finite() => message::json(&(float(a) + float(b))),
-        None => return Err("the sum is too large".to_owned()),
-    };
-    Ok(DemoToolResult::structured(sum.get().to_owned(), &Sum { sum }))
+    Ok(structured_result(sum.get(), &JsonObject::from_iter([("sum".to_owned(), sum.clone())])))
 }
 
 fn sum_schema() -> Value {
@@ -136,48 +123,26 @@ fn sum_schema() -> Value {
 }
 
 /// The arguments of a call.
-struct CallArguments<'a>(&'a BTreeMap<String, Box<RawValue>>);
+struct CallArguments(JsonObject);
 
-impl CallArguments<'_> {
+impl CallArguments {
     /// Checks for missing required properties, and names all of them.
     fn require(&self, schema: &Value) -> Result<(), String> {
         let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let missing: Vec<String> = required
-            .filter(|name| !self.0.contains_key(*name))
+            .filter(|name| self.0.get(name).is_none())
             .map(|name| format!("missing required property {name:?}"))
             .collect();
         if missing.is_empty() { Ok(()) } else { Err(missing.join(", ")) }
     }
 
-    fn read<T: serde::de::DeserializeOwned>(&self, name: &str, kind: &str) -> Result<T, String> {
+    fn read<T: DeserializeOwned>(&self, name: &str, kind: &str) -> Result<T, String> {
         let value = self.0.get(name).and_then(|value| serde_json::from_str(value.get()).ok());
         value.ok_or_else(|| format!("{name:?} must be {kind}"))
     }
-
-    fn number(&self, name: &str) -> Result<Number, String> {
-        // A JSON string keeps its quotes here, so it never parses as a number.
-        match self.0.get(name).and_then(|value| value.get().parse().ok()) {
-            Some(whole) => Ok(Number::Whole(whole)),
-            None => self.read(name, "a number").map(Number::Float),
-        }
-    }
 }
 
-#[derive(Deserialize)]
-struct CatalogServer {
-    tools: Vec<CatalogTool>,
-}
-
-#[derive(Deserialize)]
-struct CatalogTool {
-    name: String,
-    description: String,
-    schema: Value,
-    annotations: Value,
-}
-
-static TOOLS: LazyLock<Vec<CatalogTool>> = LazyLock::new(|| {
-    let servers: BTreeMap<String, CatalogServer> =
-        serde_json::from_str(SERVERS).expect("the demo catalog is JSON of its shape");
-    servers.into_values().flat_map(|server| server.tools).collect()
+static TOOLS: LazyLock<Vec<Value>> = LazyLock::new(|| {
+    let mut servers: Value = serde_json::from_str(SERVERS).expect("the demo catalog is JSON");
+    serde_json::from_value(servers["demo"]["tools"].take()).expect("the demo catalog has tools")
 });

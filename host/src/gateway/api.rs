@@ -331,6 +331,7 @@ impl Gateway {
 
     fn status(&self, status: &ServerStatus) -> Value {
         let calls = &status.calls;
+        let quantile = |part| calls.latencies.quantile(part).map(millis);
         let queues = status.queues.iter().map(|queue| {
             json!({
                 "name": queue.name, "slots": queue.slots, "running": queue.running, "waiting": queue.waiting,
@@ -354,8 +355,8 @@ impl Gateway {
             "calls": {
                 "calls": calls.calls, "ok": calls.ok, "tool_errors": calls.tool_errors, "failures": calls.failures,
                 "unknown": calls.unknown, "cancelled": calls.cancelled, "in_flight": calls.in_flight,
-                "p50_ms": calls.p50.map(millis), "p90_ms": calls.p90.map(millis), "p99_ms": calls.p99.map(millis),
-                "max_ms": calls.max.map(millis),
+                "p50_ms": quantile(0.5), "p90_ms": quantile(0.9), "p99_ms": quantile(0.99),
+                "max_ms": calls.latencies.max().map(millis),
             },
             "last_error": status.last_error.as_ref().map(|error| {
                 json!({"text": self.redact(&error.text), "at": timestamp(error.at), "ago_s": seconds_since(error.at)})

@@ -69,7 +69,7 @@ pub(super) fn render(
     let links = registry.links();
     page.family("toolgate_call_duration_seconds", "histogram", "How long calls took.");
     for link in links.iter().filter(|link| seen.has(link.id())) {
-        let latencies = link.stats().latencies();
+        let latencies = link.stats().snapshot().latencies;
         let name = "toolgate_call_duration_seconds";
         for (bound, count) in BOUNDS.iter().zip(latencies.buckets(&BOUNDS)) {
             let bound = bound.as_secs_f64().to_string();

@@ -1,7 +1,6 @@
 //! The report on a candidate: how many calls it judged, and where it differs.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -70,20 +69,21 @@ pub struct ShadowCounts {
 pub struct ShadowReport {
     /// A short description of the candidate.
     pub about: String,
-    same: AtomicU64,
-    dropped: AtomicU64,
-    failed: AtomicU64,
-    kinds: [AtomicU64; DifferenceKind::ALL.len()],
-    /// Whether the candidate runs; calls read this without waiting for a lock.
-    runs: AtomicBool,
-    notes: Mutex<DivergenceLog>,
+    state: Mutex<ReportState>,
 }
 
-#[derive(Debug)]
-struct DivergenceLog {
+#[derive(Debug, Default)]
+struct ReportState {
     off: Option<String>,
+    counts: ShadowCounts,
+    kinds: [u64; DifferenceKind::ALL.len()],
     recent: VecDeque<Divergence>,
-    /// The second in which log lines are counted; `lines` counts those written in it, `left_out` those suppressed.
+    log: LogLimit,
+}
+
+/// The second in which log lines are counted; `lines` counts those written in it, `left_out` those suppressed.
+#[derive(Debug, Default)]
+struct LogLimit {
     second: Option<Instant>,
     lines: u32,
     left_out: u64,
@@ -92,60 +92,49 @@ struct DivergenceLog {
 impl ShadowReport {
     /// Creates an empty report.
     pub(super) fn of(about: String) -> Self {
-        let notes = DivergenceLog { off: None, recent: VecDeque::new(), second: None, lines: 0, left_out: 0 };
-        let (same, dropped, failed, kinds) = Default::default();
-        ShadowReport { about, same, dropped, failed, kinds, runs: AtomicBool::new(true), notes: Mutex::new(notes) }
+        ShadowReport { about, state: Mutex::default() }
     }
 
     /// Returns whether the candidate judges calls.
     pub fn state(&self) -> ShadowState {
-        self.notes().off.clone().map_or(ShadowState::Running, ShadowState::Off)
+        self.lock().off.clone().map_or(ShadowState::Running, ShadowState::Off)
     }
 
     /// Returns the numbers of calls so far.
     pub fn counts(&self) -> ShadowCounts {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        ShadowCounts {
-            same: read(&self.same),
-            different: self.kinds.iter().map(read).sum(),
-            dropped: read(&self.dropped),
-            failed: read(&self.failed),
-        }
+        self.lock().counts
     }
 
     /// Returns how many calls differ in each kind.
     pub fn kinds(&self) -> impl Iterator<Item = (DifferenceKind, u64)> {
-        let kinds = DifferenceKind::ALL.into_iter().map(|(kind, ..)| kind).zip(&self.kinds);
+        let kinds = DifferenceKind::ALL.into_iter().map(|(kind, ..)| kind).zip(self.lock().kinds);
         // A difference in the reasons alone does not count.
-        kinds
-            .filter(|(kind, _)| *kind != DifferenceKind::Trace)
-            .map(|(kind, count)| (kind, count.load(Ordering::Relaxed)))
+        kinds.filter(|(kind, _)| *kind != DifferenceKind::Trace)
     }
 
     /// Returns the latest matching differences, newest first, up to `most`.
     pub fn last(&self, most: usize, wanted: impl Fn(&Divergence) -> bool) -> Vec<Divergence> {
-        self.notes().recent.iter().rev().filter(|divergence| wanted(divergence)).take(most).cloned().collect()
+        self.lock().recent.iter().rev().filter(|divergence| wanted(divergence)).take(most).cloned().collect()
     }
 
     pub(super) fn is_running(&self) -> bool {
-        self.runs.load(Ordering::Relaxed)
+        self.lock().off.is_none()
     }
 
     pub(super) fn switch_off(&self, why: &str) {
-        self.notes().off = Some(why.to_owned());
-        self.runs.store(false, Ordering::Relaxed);
+        self.lock().off = Some(why.to_owned());
     }
 
     pub(super) fn add_same(&self) {
-        self.same.fetch_add(1, Ordering::Relaxed);
+        self.lock().counts.same += 1;
     }
 
     pub(super) fn add_dropped(&self) {
-        self.dropped.fetch_add(1, Ordering::Relaxed);
+        self.lock().counts.dropped += 1;
     }
 
     pub(super) fn add_failed(&self) {
-        self.failed.fetch_add(1, Ordering::Relaxed);
+        self.lock().counts.failed += 1;
     }
 
     /// Stores, counts and logs a difference.
@@ -153,7 +142,6 @@ impl ShadowReport {
         // The two sides may quote arguments and answers, so they are dropped here.
         let Difference { kind, rule, .. } = difference;
         let kind = *kind;
-        self.kinds[kind as usize].fetch_add(1, Ordering::Relaxed);
         let divergence = Divergence {
             call: called.id,
             at: SystemTime::now(),
@@ -163,12 +151,14 @@ impl ShadowReport {
             rule: brief(rule),
         };
         let unwritten = {
-            let mut notes = self.notes();
-            if notes.recent.len() == KEPT {
-                notes.recent.pop_front();
+            let mut state = self.lock();
+            state.counts.different += 1;
+            state.kinds[kind as usize] += 1;
+            if state.recent.len() == KEPT {
+                state.recent.pop_front();
             }
-            notes.recent.push_back(divergence.clone());
-            notes.may_write(Instant::now()).then(|| std::mem::take(&mut notes.left_out))
+            state.recent.push_back(divergence.clone());
+            state.log.may_write(Instant::now()).then(|| std::mem::take(&mut state.log.left_out))
         };
         let Some(unwritten) = unwritten else { return };
         let Divergence { call, principal, name, rule, .. } = divergence;
@@ -176,12 +166,12 @@ impl ShadowReport {
         info!(call, principal, kind = kind.name(), "the shadow policy would decide {name:?} differently: {rule}{more}");
     }
 
-    fn notes(&self) -> MutexGuard<'_, DivergenceLog> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ReportState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl DivergenceLog {
+impl LogLimit {
     /// Reports whether another line may be logged this second; a policy that differs everywhere must not flood the log.
     fn may_write(&mut self, now: Instant) -> bool {
         if self.second.is_none_or(|second| now.duration_since(second) >= SECOND) {
@@ -214,12 +204,11 @@ mod tests {
 
     #[test]
     fn a_second_has_room_for_some_lines_and_the_rest_is_counted() {
-        let report = ShadowReport::of(String::new());
-        let mut notes = report.notes();
+        let mut log = LogLimit::default();
         let now = Instant::now();
-        let written = (0..100).filter(|_| notes.may_write(now)).count();
-        assert_eq!((written, notes.left_out), (20, 80));
-        assert!(notes.may_write(now + SECOND));
+        let written = (0..100).filter(|_| log.may_write(now)).count();
+        assert_eq!((written, log.left_out), (20, 80));
+        assert!(log.may_write(now + SECOND));
     }
 
     #[test]

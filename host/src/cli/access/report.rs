@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use crate::access::{AccessChange, AccessRight, AccessTool, ChangeDirection};
+use crate::json::to_raw;
 use crate::logic::types::filtering::Verdict;
 use crate::registry::UnmatchedRule;
 use serde::Serialize;
 
-use super::{Args, page};
-use crate::cli::context::{CliContext, print_note};
+use super::page;
+use crate::cli::context::CliContext;
 use crate::cli::error::CliError;
 use crate::cli::requests::FailedServer;
+use crate::cli::style::write_note;
 use crate::cli::table;
 
 /// The report, as `--json` prints it.
@@ -79,18 +81,22 @@ struct RowVerdict {
 }
 
 impl AccessReport {
-    /// Creates a report of who may call what.
-    pub fn rights(rows: Vec<(&str, &AccessTool, &AccessRight)>, failed: Vec<FailedServer>) -> Self {
+    /// Creates a report of who may call what, with the rules that match no tool, which people see in the log.
+    pub fn rights(
+        rows: Vec<(&str, &AccessTool, &AccessRight)>,
+        failed: Vec<FailedServer>,
+        unmatched: Vec<UnmatchedRule>,
+    ) -> Self {
         let row = |(principal, tool, right): (&str, &AccessTool, &AccessRight)| AccessRow {
             principal: principal.to_owned(),
             tool: RowTool::of(tool, &[right]),
             right: RowVerdict::of(right),
         };
-        AccessReport { found: ReportRows::Access(rows.into_iter().map(row).collect()), failed, warnings: Vec::new() }
+        AccessReport::new(ReportRows::Access(rows.into_iter().map(row).collect()), failed, unmatched)
     }
 
-    /// Creates a report of changed rights.
-    pub fn changes(found: &[AccessChange], failed: Vec<FailedServer>) -> Self {
+    /// Creates a report of changed rights, with the rules that match no tool.
+    pub fn changes(found: &[AccessChange], failed: Vec<FailedServer>, unmatched: Vec<UnmatchedRule>) -> Self {
         let changed = |change: &AccessChange| ChangeRow {
             principal: change.principal.clone(),
             tool: RowTool::of(&change.tool, &[&change.after, &change.before]),
@@ -98,14 +104,12 @@ impl AccessReport {
             before: RowVerdict::of(&change.before),
             after: RowVerdict::of(&change.after),
         };
-        AccessReport { found: ReportRows::Changes(found.iter().map(changed).collect()), failed, warnings: Vec::new() }
+        AccessReport::new(ReportRows::Changes(found.iter().map(changed).collect()), failed, unmatched)
     }
 
-    /// Adds the rules that match no tool, which people see in the log.
-    pub fn with_warnings(mut self, rules: Vec<UnmatchedRule>) -> Self {
+    fn new(found: ReportRows, failed: Vec<FailedServer>, unmatched: Vec<UnmatchedRule>) -> Self {
         let warned = |rule: UnmatchedRule| RuleWarning { server: rule.warning.server, text: rule.warning.text };
-        self.warnings = rules.into_iter().map(warned).collect();
-        self
+        AccessReport { found, failed, warnings: unmatched.into_iter().map(warned).collect() }
     }
 }
 
@@ -134,145 +138,114 @@ impl RowVerdict {
     }
 }
 
-/// Prints the report in the format that the options select.
-pub fn print(context: &CliContext, args: &Args, answer: &AccessReport) -> Result<(), CliError> {
-    match (args.servers.json, args.csv, args.html) {
-        (true, _, _) => context.print_json(answer),
-        (_, true, _) => context.print(&csv(answer)),
-        (_, _, true) => context.print_colored(&page::page(&context.redact(&json(answer)))),
-        _ => {
-            context.print_colored(&draw_table(answer))?;
-            summary(answer);
+/// How a report is printed.
+#[derive(Clone, Copy)]
+pub enum ReportFormat {
+    /// A table for people, and a summary.
+    Table,
+    /// JSON.
+    Json,
+    /// Comma-separated values.
+    Csv,
+    /// One HTML page.
+    Html,
+}
+
+/// Prints the report in this format.
+pub fn print(context: &CliContext, format: ReportFormat, report: &AccessReport) -> Result<(), CliError> {
+    match format {
+        ReportFormat::Json => context.print_json(report),
+        ReportFormat::Csv => context.print(&csv(report)),
+        ReportFormat::Html => context.print_colored(&page::page(&context.redact(to_raw(report).get()))),
+        ReportFormat::Table => {
+            context.print_colored(&draw_table(report))?;
+            summary(report);
             Ok(())
         }
     }
 }
 
-fn json(answer: &AccessReport) -> String {
-    serde_json::to_string(answer).expect("shapes have string keys only, so they are always JSON")
-}
-
-fn draw_table(answer: &AccessReport) -> String {
-    match &answer.found {
+fn draw_table(report: &AccessReport) -> String {
+    match &report.found {
         ReportRows::Access(rows) => {
-            let cells = rows.iter().map(|row| {
-                [row.principal.clone(), row.tool.name.clone(), row.right.verdict.to_owned(), row.right.rule.clone()]
+            let cells = rows.iter().map(|AccessRow { principal, tool, right }| {
+                [principal.clone(), tool.name.clone(), right.verdict.to_owned(), right.rule.clone()]
             });
-            table::draw_figures(["PRINCIPAL", "TOOL", "MAY", "WHY"], cells)
+            table::draw_figures(&["PRINCIPAL", "TOOL", "MAY", "WHY"], cells)
         }
-        ReportRows::Changes(changes) => {
-            let cells = changes.iter().map(|change| {
-                [
-                    change.principal.clone(),
-                    change.tool.name.clone(),
-                    change.change.to_owned(),
-                    format!("{} → {}", change.before.verdict, change.after.verdict),
-                    why(change),
-                ]
+        ReportRows::Changes(rows) => {
+            let cells = rows.iter().map(|row| {
+                let verdicts = format!("{} → {}", row.before.verdict, row.after.verdict);
+                [row.principal.clone(), row.tool.name.clone(), row.change.to_owned(), verdicts, row.why()]
             });
-            table::draw_figures(["PRINCIPAL", "TOOL", "CHANGE", "MAY", "WHY"], cells)
+            table::draw_figures(&["PRINCIPAL", "TOOL", "CHANGE", "MAY", "WHY"], cells)
         }
     }
 }
 
-/// Returns the rule that denies or asks now, or that did so before.
-fn why(change: &ChangeRow) -> String {
-    match change.after.verdict {
-        "allow" => format!("before: {}", change.before.rule),
-        _ => change.after.rule.clone(),
+impl ChangeRow {
+    /// Returns the rule that denies or asks now, or that did so before.
+    fn why(&self) -> String {
+        match self.after.verdict {
+            "allow" => format!("before: {}", self.before.rule),
+            _ => self.after.rule.clone(),
+        }
     }
 }
 
 /// Prints the counts below the table.
-fn summary(answer: &AccessReport) {
-    match &answer.found {
-        ReportRows::Access(rows) if rows.is_empty() => print_note("no tool matches"),
+fn summary(report: &AccessReport) {
+    match &report.found {
+        ReportRows::Access(rows) if rows.is_empty() => write_note("no tool matches"),
         ReportRows::Access(rows) => {
             let mut counts = BTreeMap::<_, usize>::new();
             rows.iter().for_each(|row| *counts.entry(row.right.verdict).or_default() += 1);
             let counts: Vec<_> = counts.iter().map(|(verdict, count)| format!("{count} {verdict}")).collect();
-            print_note(&counts.join(", "));
+            write_note(&counts.join(", "));
         }
         ReportRows::Changes(changes) => {
             let count =
                 |direction: ChangeDirection| changes.iter().filter(|change| change.change == direction.name()).count();
-            let failed: Vec<_> = answer.failed.iter().map(|failed| failed.server.as_str()).collect();
+            let failed: Vec<_> = report.failed.iter().map(|failed| failed.server.as_str()).collect();
             match (changes.is_empty(), failed.is_empty()) {
-                (true, true) => print_note("nobody may do more or less than before"),
-                (true, false) => print_note("no change was found in what could be compared"),
-                (false, _) => print_note(&format!(
-                    "{} granted, {} taken",
-                    count(ChangeDirection::Granted),
-                    count(ChangeDirection::Taken)
-                )),
+                (true, true) => write_note("nobody may do more or less than before"),
+                (true, false) => write_note("no change was found in what could be compared"),
+                (false, _) => {
+                    let (granted, taken) = (count(ChangeDirection::Granted), count(ChangeDirection::Taken));
+                    write_note(&format!("{granted} granted, {taken} taken"));
+                }
             }
             if !failed.is_empty() {
-                let (servers, asked) = (failed.join(", "), if failed.len() == 1 { "it" } else { "they" });
-                print_note(&format!("not compared, because {asked} could not be reached: {servers}"));
+                let (servers, they) = (failed.join(", "), if failed.len() == 1 { "it" } else { "they" });
+                write_note(&format!("not compared, because {they} could not be reached: {servers}"));
             }
         }
     }
 }
 
 /// Formats the report as comma-separated values (RFC 4180).
-fn csv(answer: &AccessReport) -> String {
-    let mut out = String::new();
-    let mut line = |cells: &[&str]| {
-        let cells: Vec<_> = cells.iter().map(|cell| field(cell)).collect();
-        out.push_str(&cells.join(","));
-        out.push_str("\r\n");
+fn csv(report: &AccessReport) -> String {
+    let line = |principal: &str, RowTool { name, server, tool, destructive, read_only }: &RowTool, found: &[&str]| {
+        let start = [principal, name, server, tool].into_iter().chain(found.iter().copied());
+        let start: String = start.map(|cell| field(cell) + ",").collect();
+        format!("{start}{destructive},{read_only}\r\n")
     };
-    let flag = |flag| if flag { "true" } else { "false" };
-    match &answer.found {
+    match &report.found {
         ReportRows::Access(rows) => {
-            line(&["principal", "name", "server", "tool", "verdict", "rule", "destructive", "read_only"]);
-            for AccessRow { principal, tool, right } in rows {
-                let RowTool { name, server, tool, destructive, read_only } = tool;
-                line(&[
-                    principal,
-                    name,
-                    server,
-                    tool,
-                    right.verdict,
-                    &right.rule,
-                    flag(*destructive),
-                    flag(*read_only),
-                ]);
-            }
+            let lines = rows
+                .iter()
+                .map(|AccessRow { principal, tool, right }| line(principal, tool, &[right.verdict, &right.rule]));
+            "principal,name,server,tool,verdict,rule,destructive,read_only\r\n".to_owned() + &lines.collect::<String>()
         }
-        ReportRows::Changes(changes) => {
-            line(&[
-                "principal",
-                "name",
-                "server",
-                "tool",
-                "change",
-                "before",
-                "after",
-                "rule",
-                "destructive",
-                "read_only",
-            ]);
-            for change in changes {
-                let RowTool { name, server, tool, destructive, read_only } = &change.tool;
-                let (before, after) = (change.before.verdict, change.after.verdict);
-                let flags = (flag(*destructive), flag(*read_only));
-                line(&[
-                    &change.principal,
-                    name,
-                    server,
-                    tool,
-                    change.change,
-                    before,
-                    after,
-                    &why(change),
-                    flags.0,
-                    flags.1,
-                ]);
-            }
+        ReportRows::Changes(rows) => {
+            let lines = rows.iter().map(|row| {
+                let found = [row.change, row.before.verdict, row.after.verdict, &row.why()];
+                line(&row.principal, &row.tool, &found)
+            });
+            "principal,name,server,tool,change,before,after,rule,destructive,read_only\r\n".to_owned()
+                + &lines.collect::<String>()
         }
     }
-    out
 }
 
 /// Quotes one value. Names come from servers, so a text that a spreadsheet would take for a formula is escaped.

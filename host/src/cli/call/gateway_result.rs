@@ -31,13 +31,13 @@ impl GatewayResult {
             extracted.map_err(|why| CliError::ServerError(format!("the gateway's answer: {}", why.error_text())))?;
         let meta = JsonObject::read(json).and_then(|result| JsonObject::read(result.get("_meta")?.get()));
         let outcome = meta.and_then(|meta| JsonObject::read(meta.get(OUTCOME)?.get())).unwrap_or_default();
-        let said = |name: &str| member::<String>(&outcome, name);
-        let told = said("code").and_then(|code| Code::parse(&code).ok());
-        let code = told.unwrap_or(if extracted.is_error { Code::ToolError } else { Code::Ok });
+        let text_of = |name: &str| member::<String>(&outcome, name);
+        let code = text_of("code").and_then(|code| Code::parse(&code).ok());
+        let code = code.unwrap_or(if extracted.is_error { Code::ToolError } else { Code::Ok });
         // If the server answered, its text is in the result; otherwise the gateway's report has the text.
         let text = match code {
             Code::Ok | Code::ToolError => extracted.text,
-            _ => said("text").unwrap_or(extracted.text),
+            _ => text_of("text").unwrap_or(extracted.text),
         };
         let part = |json: String| RawValue::from_string(json).ok();
         // Other results carry content only for clients that expect some; it is not the server's.
@@ -69,10 +69,10 @@ impl GatewayResult {
     /// Returns the JSON that `call --json` prints without a gateway.
     pub fn to_json(&self) -> JsonObject {
         let null = to_raw(&());
-        let told = |name: &str| self.outcome.get(name).unwrap_or(&null);
+        let or_null = |name: &str| self.outcome.get(name).unwrap_or(&null);
         let mut out = JsonObject::default();
         for name in ["call_id", "name", "server", "tool"] {
-            out.set(name, told(name));
+            out.set(name, or_null(name));
         }
         out.set("text", &self.text);
         out.set("content", &self.content);
@@ -83,14 +83,14 @@ impl GatewayResult {
         out.set("is_error", &(self.code != Code::Ok));
         out.set("code", self.code.name());
         for name in ["attempts", "truncated", "latency_ms"] {
-            out.set(name, told(name));
+            out.set(name, or_null(name));
         }
         for name in ["error", "stderr"] {
-            if let Some(said) = self.outcome.get(name) {
-                out.set(name, said);
+            if let Some(value) = self.outcome.get(name) {
+                out.set(name, value);
             }
         }
-        out.set("trace", told("trace"));
+        out.set("trace", or_null("trace"));
         out
     }
 }

@@ -14,16 +14,17 @@ use crate::config::trust::TrustStore;
 use crate::config::variables::Variables;
 use crate::failure::format_chain;
 use crate::gateway::Gateway;
-use crate::gateway::http::{AppliedChange, PreparedChange};
+use crate::gateway::http::{AppliedChange, HttpControl, PreparedChange};
+use crate::gateway::stdio::StdioControl;
 use crate::registry::ConfigChanges;
 use tracing::{info, warn};
 
+use super::args::Args;
 use super::setup::GatewaySetup;
 use super::shadow_loader::ShadowLoader;
 use super::watch::WatchedFile;
-use super::{Args, ListenerControl};
-use crate::cli::LogicArgs;
 use crate::cli::context::ConfigFile;
+use crate::cli::logic_args::LogicArgs;
 use crate::cli::signals::Signals;
 
 /// Keeps a gateway in step with its configuration file.
@@ -39,6 +40,12 @@ pub struct Reloader {
     watched: Vec<WatchedFile>,
     /// True while the changed file waits to be trusted.
     untrusted: bool,
+}
+
+/// Changes the listener that serves the clients.
+pub enum ListenerControl {
+    Http(HttpControl),
+    Stdio(StdioControl),
 }
 
 /// Why the configuration is reloaded.
@@ -92,7 +99,7 @@ impl Reloader {
     }
 
     /// Loads the shadow policy, and then reloads the configuration whenever there is a reason to.
-    pub(super) async fn run(mut self, gateway: &Gateway, door: ListenerControl, signals: &Signals) -> Infallible {
+    pub(super) async fn run(mut self, gateway: &Gateway, listener: ListenerControl, signals: &Signals) -> Infallible {
         // The gateway is already open, and does not wait until a candidate is compiled.
         self.shadow_loader.update(gateway, &self.logic, self.shadow.clone(), false).await;
         loop {
@@ -100,7 +107,7 @@ impl Reloader {
                 () = signals.hangup() => ReloadReason::Requested,
                 () = self.wait_for_change() => ReloadReason::Changed,
             };
-            match self.reload(gateway, &door, why).await {
+            match self.reload(gateway, &listener, why).await {
                 Ok(()) => self.untrusted = false,
                 // It was logged once, and may be trusted at any time.
                 Err(ReloadError::Untrusted) if self.untrusted && why == ReloadReason::Changed => {}
@@ -152,15 +159,15 @@ impl Reloader {
     async fn reload(
         &mut self,
         gateway: &Gateway,
-        door: &ListenerControl,
+        listener: &ListenerControl,
         why: ReloadReason,
     ) -> Result<(), ReloadError> {
         let setup = self.read().await?;
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner).merge(&setup.secrets);
-        let GatewaySetup { config, options, limits, http: of_door, tokens, shadow, .. } = setup;
-        let prepared = match (door, of_door) {
-            (ListenerControl::Http(door), Some(options)) => {
-                Some(door.prepare(options).map_err(|error| ReloadError::Invalid(format_chain(&error)))?)
+        let GatewaySetup { config, options, limits, http, tokens, shadow, .. } = setup;
+        let prepared = match (listener, http) {
+            (ListenerControl::Http(control), Some(options)) => {
+                Some(control.prepare(options).map_err(|error| ReloadError::Invalid(format_chain(&error)))?)
             }
             _ => None,
         };
@@ -176,8 +183,8 @@ impl Reloader {
             gateway.reload(config, &anew, options).map_err(|error| ReloadError::Invalid(format_chain(&error)))?;
         // After the views, so that a token never grants more than it should.
         let applied = prepared.map(PreparedChange::apply).unwrap_or_default();
-        if let ListenerControl::Stdio(door) = door {
-            door.set(&limits);
+        if let ListenerControl::Stdio(control) = listener {
+            control.set(&limits);
         }
         info!("the configuration was reloaded: {}", summary(&changes, &self.tokens, &tokens, &applied));
         for what in loosened {

@@ -2,7 +2,7 @@
 
 use std::net::ToSocketAddrs;
 
-use crate::config::model::{Config, GatewayRules, Problem};
+use crate::config::model::{Config, GatewayRules};
 use crate::config::resolve::{ResolvedGateway, ResolvedShadow, ResolvedToken, resolve_gateway, resolve_shadow};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
@@ -12,7 +12,8 @@ use crate::gateway;
 use crate::gateway::client::Principal;
 use crate::gateway::http::{self, Tokens};
 
-use super::Args;
+use super::args::Args;
+use crate::cli::context::check_configured;
 use crate::cli::error::CliError;
 
 /// The settings of a gateway.
@@ -36,16 +37,11 @@ pub struct GatewaySetup {
 impl GatewaySetup {
     /// Resolves the gateway's settings.
     pub fn new(args: &Args, config: Config, variables: &Variables) -> Result<Self, CliError> {
-        if let Some(server) = &args.expose
-            && !config.servers.iter().any(|known| &known.id == server)
-        {
-            let known: Vec<_> = config.servers.iter().map(|server| server.id.as_str()).collect();
-            let text = format!("no server {server:?} is configured; there are: {}", known.join(", "));
-            return Err(CliError::NotFound(text));
+        if let Some(server) = &args.expose {
+            check_configured(&config, server)?;
         }
-        let wrong = |problem: Problem| CliError::Usage(problem.to_string());
-        let filled = resolve_gateway(&config, variables).map_err(wrong)?;
-        let shadow = resolve_shadow(&config, variables).map_err(wrong)?;
+        let filled = resolve_gateway(&config, variables).map_err(CliError::usage)?;
+        let shadow = resolve_shadow(&config, variables).map_err(CliError::usage)?;
         let limits = limits(&config.settings.gateway);
         let http = match &args.http {
             Some(address) => Some(http_options(address.as_deref(), &config, &filled, limits.clone())?),

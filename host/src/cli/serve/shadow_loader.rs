@@ -1,7 +1,5 @@
 //! Loads the shadow policy that the configuration names, and starts it beside the gateway.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,12 +8,11 @@ use crate::config::resolve::ResolvedShadow;
 use crate::failure::format_chain;
 use crate::gateway::Gateway;
 use crate::shadow::{Shadow, ShadowOptions, ShadowState, limits};
-use sha2::{Digest, Sha256};
 use tracing::{info, warn};
 
-use super::watch::WatchedFile;
-use crate::cli::LogicArgs;
-use crate::cli::context::print_note;
+use super::watch::{WatchedFile, digest};
+use crate::cli::logic_args::LogicArgs;
+use crate::cli::style;
 
 /// The shadow policy of a gateway, as its files were when they were read.
 #[derive(Default)]
@@ -32,36 +29,34 @@ impl ShadowLoader {
         let logic = logic.clone();
         let read = move || {
             let wanted = wanted?;
-            let held = files(&wanted).map(digest).collect::<Vec<_>>();
-            Some((wanted, held))
+            let read = |path: &Path| if is_special(path) { None } else { digest(path) };
+            let digests = files(&wanted).map(read).collect::<Vec<_>>();
+            Some((wanted, digests))
         };
         // A file system may be slow.
         let wanted = tokio::task::spawn_blocking(read).await.unwrap_or_default();
         if wanted == self.loaded && !anew {
             return;
         }
-        let shadow = match &wanted {
-            None => None,
-            Some((wanted, _)) => {
-                let wanted = wanted.clone();
-                let start = move || start(&logic, &wanted);
-                let failed = |_| Shadow::off("", "it could not be loaded: this is a bug in toolgate");
-                Some(tokio::task::spawn_blocking(start).await.unwrap_or_else(failed))
+        let before = std::mem::replace(&mut self.loaded, wanted);
+        let Some((wanted, _)) = self.loaded.clone() else {
+            gateway.set_shadow(None);
+            if before.is_some() {
+                info!("shadow policy off");
             }
+            return;
         };
-        let shadow = shadow.map(Arc::new);
-        gateway.set_shadow(shadow.clone());
-        match (shadow, &wanted) {
-            (Some(shadow), Some((ResolvedShadow { sample, .. }, _))) => match shadow.report().state() {
-                ShadowState::Running => {
-                    print_note(&format!("shadow policy on: {1}, {0} of calls", share(*sample), shadow.report().about));
-                }
-                ShadowState::Off(why) => warn!("the shadow policy is off, and the gateway runs without it: {why}"),
-            },
-            _ if self.loaded.is_some() => info!("shadow policy off"),
-            _ => {}
+        let sample = wanted.sample;
+        let start = move || start(&logic, &wanted).unwrap_or_else(|why| Shadow::off(&file_names(&wanted), &why));
+        let failed = |_| Shadow::off("", "it could not be loaded: this is a bug in toolgate");
+        let shadow = Arc::new(tokio::task::spawn_blocking(start).await.unwrap_or_else(failed));
+        gateway.set_shadow(Some(Arc::clone(&shadow)));
+        match shadow.report().state() {
+            ShadowState::Running => {
+                style::write_note(&format!("shadow policy on: {}, {} of calls", shadow.report().about, share(sample)));
+            }
+            ShadowState::Off(why) => warn!("the shadow policy is off, and the gateway runs without it: {why}"),
         }
-        self.loaded = wanted;
     }
 
     /// Shows the wanted shadow policy as pending if none runs yet.
@@ -83,28 +78,14 @@ fn files(wanted: &ResolvedShadow) -> impl Iterator<Item = &Path> {
     [&wanted.logic, &wanted.config].into_iter().flatten().map(|path| &**path)
 }
 
-fn digest(path: &Path) -> Option<[u8; 32]> {
-    // Reading a pipe or other special file may block.
-    path.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    let mut bytes = Vec::new();
-    File::open(path).ok()?.take(MOST).read_to_end(&mut bytes).ok()?;
-    Some(Sha256::digest(bytes).into())
-}
-
-/// Starts the shadow policy; one that cannot be started is off and says why.
-fn start(logic: &LogicArgs, wanted: &ResolvedShadow) -> Shadow {
-    let options = ShadowOptions { sample: wanted.sample, ..ShadowOptions::default() };
-    try_start(logic, wanted, options).unwrap_or_else(|why| Shadow::off(&file_names(wanted), &why))
-}
-
 /// Returns the paths of the shadow policy's files.
 fn file_names(wanted: &ResolvedShadow) -> String {
     files(wanted).map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-fn try_start(logic: &LogicArgs, wanted: &ResolvedShadow, options: ShadowOptions) -> Result<Shadow, String> {
-    // A pipe can be read only once, and reading it may block.
-    if let Some(path) = files(wanted).find(|path| path.metadata().is_ok_and(|metadata| !metadata.is_file())) {
+/// Starts the shadow policy, or says why it cannot be started.
+fn start(logic: &LogicArgs, wanted: &ResolvedShadow) -> Result<Shadow, String> {
+    if let Some(path) = files(wanted).find(|path| is_special(path)) {
         return Err(format!("{} is not a regular file", path.display()));
     }
     let config = match &wanted.config {
@@ -112,11 +93,14 @@ fn try_start(logic: &LogicArgs, wanted: &ResolvedShadow, options: ShadowOptions)
         None => None,
     };
     let component = logic.load_component(wanted.logic.as_deref(), limits()).map_err(|error| format_chain(&error))?;
+    let options = ShadowOptions { sample: wanted.sample, ..ShadowOptions::default() };
     Shadow::start(component, config, options).map_err(|error| format_chain(&error))
 }
 
-/// More than any component or configuration has.
-const MOST: u64 = 65 << 20;
+/// Reports whether a path is a pipe or other special file, which can be read only once, and whose reading may block.
+fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| !metadata.is_file())
+}
 
 fn share(sample: f64) -> String {
     format!("{} %", (sample * 10_000.0).round() / 100.0)

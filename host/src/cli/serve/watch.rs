@@ -58,7 +58,8 @@ impl WatchedFile {
     }
 }
 
-fn digest(path: &Path) -> Option<[u8; 32]> {
+/// Returns a digest of a file's content, or `None` if it cannot be read.
+pub(super) fn digest(path: &Path) -> Option<[u8; 32]> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(MOST).read_to_end(&mut bytes).ok()?;
     Some(Sha256::digest(bytes).into())
@@ -105,8 +106,8 @@ fn node(_: &Metadata) -> u64 {
 
 /// How long a file counts as just written: longer than a tick of any file system's clock.
 const FRESH: Duration = Duration::from_secs(3);
-/// More than any configuration has.
-const MOST: u64 = 64 << 20;
+/// More than any component or configuration has.
+const MOST: u64 = 65 << 20;
 
 #[cfg(test)]
 mod tests {

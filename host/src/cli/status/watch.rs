@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use crate::calendar::Utc;
 
 use super::report::{ServerReport, StatusReport};
-use super::{PAGE, draw, print_json, read};
+use super::view::{PAGE, draw, print_json, read};
 use crate::cli::error::CliError;
 use crate::cli::remote::RemoteGateway;
 use crate::cli::{printer, style};

@@ -29,35 +29,36 @@ pub struct ToolEntry {
 impl ToolEntry {
     /// Returns the tools of a gate, with masked descriptions and schemas.
     pub fn all(tools: Vec<ExposedTool>, gate: &Gate) -> Result<Vec<Self>, CliError> {
-        let said = |tool: &ExposedTool| {
-            let mut said = JsonObject::default();
+        let describe = |tool: &ExposedTool| {
+            let mut described = JsonObject::default();
             if let Some(definition) = gate.definition(&tool.tool) {
-                said.set("definition", &definition);
+                described.set("definition", &definition);
             }
             if let Some(description) = &tool.description {
-                said.set("description", description);
+                described.set("description", description);
             }
             if let Some(schema) = tool.input_schema.as_deref().and_then(JsonObject::read) {
-                said.set("schema", &schema);
+                described.set("schema", &schema);
             }
-            (tool.tool.server.clone(), said)
+            (tool.tool.server.clone(), described)
         };
-        let mut said: Vec<_> = tools.iter().map(said).collect();
-        gate.mask_descriptions(&mut said)?;
-        let entry = |(tool, (_, said)): (ExposedTool, (String, JsonObject))| {
+        let mut described: Vec<_> = tools.iter().map(describe).collect();
+        gate.mask_descriptions(&mut described)?;
+        let entry = |(tool, (_, described)): (ExposedTool, (String, JsonObject))| {
             let ExposedTool { name, tool: ToolRef { server, tool }, .. } = tool;
-            let definition = said.get("definition").and_then(|raw| JsonObject::read(raw.get())).unwrap_or_default();
-            let schema = said.get("schema").map(|schema| schema.get().to_owned());
+            let definition =
+                described.get("definition").and_then(|raw| JsonObject::read(raw.get())).unwrap_or_default();
+            let schema = described.get("schema").map(|schema| schema.get().to_owned());
             ToolEntry {
                 name,
                 server,
-                description: requests::member_text(&said, "description"),
+                description: requests::member_text(&described, "description"),
                 schema,
                 tool,
                 definition,
             }
         };
-        Ok(tools.into_iter().zip(said).map(entry).collect())
+        Ok(tools.into_iter().zip(described).map(entry).collect())
     }
 
     /// Reads a tool from the JSON of `tools --json` or of a gateway.

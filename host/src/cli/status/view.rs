@@ -1,0 +1,92 @@
+//! A gateway's report as JSON for programs, and as a table for people.
+
+use crate::json::JsonObject;
+
+use super::report::{GatewayInfo, ServerReport, StatusReport, age, milliseconds};
+use crate::cli::error::CliError;
+use crate::cli::remote::RemoteGateway;
+use crate::cli::{style, table};
+
+/// The page of the API with the report.
+pub const PAGE: &str = "api/v1/servers";
+
+/// Reads the report.
+pub fn read(remote: &RemoteGateway, page: &str) -> Result<StatusReport, CliError> {
+    serde_json::from_str(page).map_err(|error| remote.unexpected_answer(&error))
+}
+
+/// Prints the whole answer of the gateway as JSON.
+pub fn print_json(remote: &RemoteGateway, page: &str) -> Result<(), CliError> {
+    let page = serde_json::from_str::<JsonObject>(page).map_err(|error| remote.unexpected_answer(&error))?;
+    remote.printer.print_json(&page)
+}
+
+/// Draws the report for people; a narrow terminal gets fewer columns.
+pub fn draw(report: &StatusReport) -> String {
+    let is_narrow = matches!(table::width(), Some(..WIDE));
+    let columns: Vec<_> = COLUMNS.iter().filter(|column| !is_narrow || column.is_vital).collect();
+    let titles: Vec<_> = columns.iter().map(|column| column.title).collect();
+    let rows = report.servers.iter().map(|server| columns.iter().map(|column| (column.value)(server)));
+    let table = match table::draw_figures(&titles, rows) {
+        empty if empty.is_empty() => "the gateway has no servers\n".to_owned(),
+        table => table,
+    };
+    format!("{}\n\n{table}", headline(report))
+}
+
+/// Describes the gateway on one line.
+fn headline(report: &StatusReport) -> String {
+    let style = style::stdout();
+    let ready = if report.ready { style.green("ready") } else { style.red("not ready") };
+    let Some(about) = &report.gateway else { return ready };
+    let GatewayInfo { pid, version, for_s, .. } = about;
+    let refused: u64 = about.doors.iter().map(|door| door.refused).sum();
+    let mut parts = vec![format!("toolgate {version}"), format!("for {}", age(*for_s))];
+    parts.extend(about.address().map(str::to_owned));
+    parts.extend((refused > 0).then(|| format!("{refused} requests refused")));
+    parts.extend(about.file.clone());
+    format!("gateway {pid} is {ready} · {}", style::clean(&parts.join(" · ")).replace('\n', " "))
+}
+
+/// A column of the table.
+struct Column {
+    title: &'static str,
+    /// Whether a narrow terminal shows it too.
+    is_vital: bool,
+    value: fn(&ServerReport) -> String,
+}
+
+impl Column {
+    const fn vital(title: &'static str, value: fn(&ServerReport) -> String) -> Self {
+        Column { title, is_vital: true, value }
+    }
+
+    const fn wide(title: &'static str, value: fn(&ServerReport) -> String) -> Self {
+        Column { title, is_vital: false, value }
+    }
+}
+
+const COLUMNS: [Column; 15] = [
+    Column::vital("SERVER", |server| server.server.clone()),
+    Column::vital("STATE", |server| server.state.clone()),
+    Column::vital("FOR", |server| age(server.for_s)),
+    Column::wide("MCP", |server| or_dash(server.version.as_ref().or(server.era.as_ref()))),
+    Column::vital("TOOLS", |server| or_dash(server.tools)),
+    Column::vital("CALLS", |server| server.calls.calls.to_string()),
+    Column::vital("FAILED", |server| (server.calls.failures + server.calls.unknown).to_string()),
+    Column::wide("P50", |server| or_dash(server.calls.p50_ms.map(milliseconds))),
+    Column::vital("P90", |server| or_dash(server.calls.p90_ms.map(milliseconds))),
+    Column::wide("P99", |server| or_dash(server.calls.p99_ms.map(milliseconds))),
+    Column::wide("RUNNING", |server| server.calls.in_flight.to_string()),
+    Column::vital("WAITING", |server| server.queues.iter().map(|queue| queue.waiting).sum::<u64>().to_string()),
+    Column::wide("RESTARTS", |server| server.restarts.to_string()),
+    Column::wide("PID", |server| or_dash(server.pid)),
+    Column::vital("LAST ERROR", |server| or_dash(server.last_problem())),
+];
+
+fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+/// The least width for all columns.
+const WIDE: u16 = 140;
