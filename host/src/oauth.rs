@@ -27,6 +27,7 @@
 //! ```
 
 mod account;
+mod assertion;
 mod flow;
 mod loopback;
 mod provider;

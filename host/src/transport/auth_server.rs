@@ -4,12 +4,13 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use http::header;
+use http::header::{self, HeaderValue};
 use http::{Method, Response, StatusCode};
 use reqwest::{Request, Url};
 use rmcp::transport::auth::{
     OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRedirectPolicy, OAuthHttpRequest,
 };
+use url::form_urlencoded::Serializer;
 
 use super::endpoint::RemoteSite;
 use super::web::reach::{Referrer, Zone};
@@ -87,6 +88,15 @@ impl AuthServerClient {
         Err(format!("{from} describes itself as another authorization server, {issuer}"))
     }
 
+    /// Reports whether an assertion may be sent to this endpoint: encrypted, or from this machine to itself.
+    pub(crate) fn may_receive_assertion(&self, endpoint: &Url) -> bool {
+        match endpoint.scheme() {
+            "https" => true,
+            "http" => self.site.zone() == Zone::Loopback && Zone::of_name(endpoint) == Some(Zone::Loopback),
+            _ => false,
+        }
+    }
+
     fn is_configured(&self, url: &Url) -> bool {
         self.configured.iter().any(|named| address::same_origin(named, url))
     }
@@ -146,6 +156,31 @@ impl AuthServerClient {
         self.send(request, OAuthHttpRedirectPolicy::Follow).await
     }
 
+    /// Posts a form; redirects are not followed.
+    pub(crate) async fn post_form(
+        &self,
+        url: Url,
+        form: &[(&str, &str)],
+    ) -> Result<Response<Vec<u8>>, OAuthHttpClientError> {
+        let mut request = Request::new(Method::POST, url);
+        let form_type = HeaderValue::from_static("application/x-www-form-urlencoded");
+        request.headers_mut().insert(header::CONTENT_TYPE, form_type);
+        *request.body_mut() = Some(Serializer::new(String::new()).extend_pairs(form).finish().into());
+        self.send_within(LIMIT, request, OAuthHttpRedirectPolicy::Stop).await
+    }
+
+    async fn send_within(
+        &self,
+        limit: Duration,
+        request: Request,
+        redirects: OAuthHttpRedirectPolicy,
+    ) -> Result<Response<Vec<u8>>, OAuthHttpClientError> {
+        match tokio::time::timeout(limit, self.send(request, redirects)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(format!("no answer within {limit:?}").into()),
+        }
+    }
+
     async fn send(
         &self,
         mut request: Request,
@@ -186,11 +221,7 @@ impl OAuthHttpClient for AuthServerClient {
         Box::pin(async move {
             let OAuthHttpRequest { request, redirect_policy, timeout, .. } = request;
             let request = Request::try_from(request)?;
-            let limit = timeout.unwrap_or(LIMIT).min(LIMIT);
-            match tokio::time::timeout(limit, self.send(request, redirect_policy)).await {
-                Ok(outcome) => outcome,
-                Err(_) => Err(format!("no answer within {limit:?}").into()),
-            }
+            self.send_within(timeout.unwrap_or(LIMIT).min(LIMIT), request, redirect_policy).await
         })
     }
 }
