@@ -12,6 +12,7 @@ mod explain;
 mod files;
 mod instructions;
 mod log;
+mod operator_client;
 mod printer;
 mod prompts;
 mod remote;

@@ -1,7 +1,7 @@
 //! The OAuth flows that get a token, each from start to end; `rmcp` implements the protocol.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use rmcp::transport::auth::{
@@ -12,14 +12,15 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::assertion::AssertionKey;
+use super::auth_server::AuthServerClient;
 use super::loopback::parameter;
 use super::store::{ClientRegistration, CredentialAdapter, TokenEntry};
 use super::{Browse, OAuthError};
 use crate::config::model::TokenAuth;
 use crate::config::resolve::ResolvedOAuth;
 use crate::config::secrets::Secrets;
-use crate::transport::auth_server::AuthServerClient;
-use crate::transport::endpoint::RemoteSite;
+use crate::lock::lock;
+use crate::web::site::RemoteSite;
 
 /// The context of an OAuth flow.
 pub(super) struct OAuthFlow<'a> {
@@ -381,12 +382,12 @@ impl OAuthFlow<'_> {
         let limit = self.oauth.limit;
         match tokio::time::timeout(limit, work).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(OAuthError::Unreachable(format!("no answer within {limit:?}{}", http.last_target()))),
+            Err(_) => Err(OAuthError::Unreachable(format!("no answer within {limit:?}{}", http.last().target))),
         }
     }
 
     fn hide(&self, secret: &str) {
-        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).add(secret);
+        lock(self.secrets).add(secret);
     }
 }
 
@@ -428,10 +429,11 @@ fn check_supported(metadata: &AuthorizationMetadata, list: &str, what: &str, nee
 fn oauth_error(http: &AuthServerClient, error: &AuthError) -> OAuthError {
     let text = error.to_string().replace("\n  Caused by:", ":").replace(['\n', '\r'], " ");
     // The error of `rmcp` says only that a request failed, so prefer the reason that the client noted.
-    if let Some(refused) = http.refused() {
+    let last = http.last();
+    if let Some(refused) = last.refused {
         return OAuthError::Refused(refused);
     }
-    match (error, http.trouble()) {
+    match (error, last.trouble) {
         (AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_), _) => OAuthError::NeedsPerson,
         (_, Some(trouble)) => OAuthError::Unreachable(format!("{text} ({trouble})")),
         (_, None) => OAuthError::Refused(text),

@@ -2,8 +2,9 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use rmcp::transport::auth::{AuthError, CredentialStore, StoredCredentials};
@@ -14,6 +15,7 @@ use tokio::time::Instant;
 use super::OAuthError;
 use crate::config::trust::state_folder;
 use crate::config::variables::Variables;
+use crate::lock::lock;
 use crate::private_files;
 
 /// The folder that stores tokens, or memory.
@@ -112,20 +114,20 @@ impl TokenEntry {
 
     /// Reports whether the file has changed since it was read.
     pub(super) fn is_changed(&self) -> bool {
-        let memory = self.cache();
+        let memory = lock(&self.cache);
         !memory.unwritten && self.file.as_deref().and_then(stamp) != memory.stamp
     }
 
     /// Returns the stored record.
     pub(super) fn load(&self) -> TokenRecord {
-        let mut memory = self.cache();
+        let mut memory = lock(&self.cache);
         self.read(&mut memory);
         memory.record.clone()
     }
 
     /// Changes the stored record; if it cannot be written, it stays in memory and a warning is logged.
     pub(super) fn change(&self, change: impl FnOnce(&mut TokenRecord)) {
-        let mut memory = self.cache();
+        let mut memory = lock(&self.cache);
         self.read(&mut memory);
         change(&mut memory.record);
         let Some(file) = &self.file else { return };
@@ -140,7 +142,7 @@ impl TokenEntry {
 
     /// Deletes the stored record.
     pub(super) fn clear(&self) -> io::Result<()> {
-        let mut memory = self.cache();
+        let mut memory = lock(&self.cache);
         *memory = CachedRecord::default();
         match self.file.as_deref().map(fs::remove_file) {
             Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -148,8 +150,9 @@ impl TokenEntry {
         }
     }
 
-    /// Keeps other processes from renewing the same token, because a refresh token may work only once.
-    pub(super) async fn lock_refresh(&self, limit: Duration) -> Result<Option<RefreshLock>, OAuthError> {
+    /// Keeps other processes from renewing the same token until the returned file is dropped, because a refresh token may
+    /// work only once.
+    pub(super) async fn lock_refresh(&self, limit: Duration) -> Result<Option<File>, OAuthError> {
         let Some(file) = &self.file else { return Ok(None) };
         let lock = file.with_extension("lock");
         let opened = lock.parent().map_or(Ok(()), private_files::ensure_folder).and_then(|()| open_lock(&lock));
@@ -158,7 +161,7 @@ impl TokenEntry {
         let until = Instant::now() + limit;
         loop {
             match opened.try_lock() {
-                Ok(()) => return Ok(Some(RefreshLock(opened))),
+                Ok(()) => return Ok(Some(opened)),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => tokio::time::sleep(LOOK).await,
                 Err(TryLockError::WouldBlock) => {
                     let text = format!("another process has been renewing the token for {limit:?}");
@@ -185,14 +188,7 @@ impl TokenEntry {
             }
         };
     }
-
-    fn cache(&self) -> MutexGuard<'_, CachedRecord> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
-
-/// Keeps other processes from renewing the token while it exists.
-pub(super) struct RefreshLock(#[expect(dead_code, reason = "the lock ends with the file")] File);
 
 fn open_lock(file: &Path) -> io::Result<File> {
     match private_files::create_file(file) {
@@ -214,11 +210,7 @@ fn write(file: &Path, record: &TokenRecord) -> io::Result<()> {
 
 fn stamp(file: &Path) -> Option<TokenFileStamp> {
     let metadata = fs::symlink_metadata(file).ok()?;
-    #[cfg(unix)]
-    let node = std::os::unix::fs::MetadataExt::ino(&metadata);
-    #[cfg(not(unix))]
-    let node = 0;
-    Some(TokenFileStamp { written: metadata.modified().ok(), length: metadata.len(), node })
+    Some(TokenFileStamp { written: metadata.modified().ok(), length: metadata.len(), node: metadata.ino() })
 }
 
 /// Stores the tokens of `rmcp` in an entry.

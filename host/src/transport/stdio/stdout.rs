@@ -9,7 +9,7 @@ use tokio::net::unix::pipe;
 
 use super::excerpt;
 use crate::config::secrets::Secrets;
-use crate::transport::Receive;
+use crate::transport::connection::Receive;
 use crate::transport::endpoint::Program;
 
 /// The standard output of a server.
@@ -79,21 +79,15 @@ impl StdoutReader {
             if end - start > self.limit {
                 return Err(LineTooLong);
             }
+            self.deliver(self.buffer[start..end].to_vec());
             searched = end + 1;
-            if start == 0 && end >= READ {
-                // A long line takes the buffer, and the few bytes after it move to a new one.
-                let mut rest = Vec::with_capacity(READ.max(self.buffer.len() - searched));
-                rest.extend_from_slice(&self.buffer[searched..]);
-                let mut line = mem::replace(&mut self.buffer, rest);
-                line.truncate(end);
-                searched = 0;
-                self.deliver(line);
-            } else {
-                self.deliver(self.buffer[start..end].to_vec());
-            }
             start = searched;
         }
         self.buffer.drain(..start);
+        if start > READ {
+            // Free the space of a long line, so that an idle connection does not keep it.
+            self.buffer.shrink_to(READ);
+        }
         if self.buffer.len() > self.limit { Err(LineTooLong) } else { Ok(()) }
     }
 

@@ -1,33 +1,44 @@
 //! Supervises a server's process: reads its output, notices its end, and ends it on request.
 
-use std::future::Future;
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use tokio::process::Child;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::descendants;
+use super::group::ProcessGroup;
+use super::stderr::StderrTail;
+use super::stdin::StdinWriter;
 use super::stdout::{OutputEnd, StdoutReader};
-use super::{StdioShared, descendants};
 use crate::failure::{Failure, ProcessExit, RequestError};
-use crate::transport::Receive;
+use crate::transport::connection::Receive;
+
+/// State that the handle and the tasks of one connection share.
+pub(super) struct StdioShared {
+    pub(super) group: ProcessGroup,
+    pub(super) stdin: StdinWriter,
+    pub(super) stderr: Arc<StderrTail>,
+    /// Notified when somebody closes the connection.
+    pub(super) close: Notify,
+}
 
 /// The task that supervises a server's process.
 pub(super) struct ProcessSupervisor {
-    shared: Arc<StdioShared>,
-    child: Child,
-    exit: Option<ProcessExit>,
-    stdout: StdoutReader,
-    output_end: Option<OutputEnd>,
+    pub(super) shared: Arc<StdioShared>,
+    pub(super) child: Child,
+    pub(super) exit: Option<ProcessExit>,
+    pub(super) stdout: StdoutReader,
+    pub(super) output_end: Option<OutputEnd>,
     /// The task that reads standard error; empty once it has ended.
-    stderr: JoinSet<()>,
-    over: watch::Sender<Option<Failure>>,
-    receiver: Arc<dyn Receive>,
-    grace: Duration,
+    pub(super) stderr: JoinSet<()>,
+    pub(super) over: watch::Sender<Option<Failure>>,
+    pub(super) receiver: Arc<dyn Receive>,
+    pub(super) grace: Duration,
 }
 
 /// The reason why the end began.
@@ -41,20 +52,6 @@ enum EndCause {
 }
 
 impl ProcessSupervisor {
-    pub(super) fn new(
-        shared: Arc<StdioShared>,
-        child: Child,
-        stdout: StdoutReader,
-        stderr: impl Future<Output = ()> + Send + 'static,
-        over: watch::Sender<Option<Failure>>,
-        receiver: Arc<dyn Receive>,
-        grace: Duration,
-    ) -> Self {
-        let mut tasks = JoinSet::new();
-        tasks.spawn(stderr);
-        ProcessSupervisor { shared, child, exit: None, stdout, output_end: None, stderr: tasks, over, receiver, grace }
-    }
-
     /// Runs until nothing of the server is left.
     pub(super) async fn run(mut self) {
         let link = self.shared.clone();

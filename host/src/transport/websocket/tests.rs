@@ -5,7 +5,7 @@ use tokio_tungstenite::accept_hdr_async;
 use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 
 use super::*;
-use crate::transport::web::fixture::*;
+use crate::web::fixture::*;
 
 type Peer = WebSocketStream<TcpStream>;
 
