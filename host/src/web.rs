@@ -328,10 +328,10 @@ fn headers(site: &RemoteSite, authorization: Option<HeaderValue>) -> Result<Head
 
 /// Keeps only the headers that may go to another origin, without identity and content of the request.
 fn harmless(mut headers: HeaderMap) -> HeaderMap {
-    let keep = |name: &HeaderName| match name.as_str() {
-        "accept" | "content-type" | "connection" | "upgrade" | "mcp-protocol-version" => true,
-        "sec-websocket-key" | "sec-websocket-version" | "sec-websocket-protocol" => true,
-        _ => false,
+    let keep = |name: &HeaderName| {
+        let ours = ["accept", "content-type", "connection", "upgrade", "mcp-protocol-version"];
+        let websocket = ["sec-websocket-key", "sec-websocket-version", "sec-websocket-protocol"];
+        ours.contains(&name.as_str()) || websocket.contains(&name.as_str())
     };
     let names: Vec<_> = headers.keys().filter(|name| !keep(name)).cloned().collect();
     for name in names {

@@ -135,7 +135,7 @@ impl Account {
             renewable,
             client_id: record.credentials.as_ref().map(|credentials| credentials.client_id.clone()),
             issuer: record.credentials.and_then(|credentials| credentials.issuer),
-            file: provider.entry.file().map(ToOwned::to_owned),
+            file: provider.entry.file.clone(),
         }
     }
 

@@ -18,7 +18,8 @@ use crate::ownership;
 /// A private key that signs assertions.
 pub(super) struct AssertionKey {
     signer: Box<dyn Signer>,
-    algorithm: &'static str,
+    /// The name of the algorithm that the key signs with (RFC 7518 §3.1).
+    pub(super) algorithm: &'static str,
     /// How many bytes each of the two numbers of an ECDSA signature takes.
     number_length: Option<usize>,
 }
@@ -42,11 +43,6 @@ impl AssertionKey {
             let signer = key.choose_scheme(&[scheme])?;
             Some(AssertionKey { signer, algorithm, number_length })
         })
-    }
-
-    /// Returns the name of the algorithm that the key signs with (RFC 7518 §3.1).
-    pub(super) fn algorithm(&self) -> &'static str {
-        self.algorithm
     }
 
     /// Returns a new assertion that proves to `audience` that `client_id` asks.

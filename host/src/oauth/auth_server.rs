@@ -90,7 +90,7 @@ impl AuthServerClient {
     pub(super) fn may_receive_assertion(&self, endpoint: &Url) -> bool {
         match endpoint.scheme() {
             "https" => true,
-            "http" => self.site.zone() == Zone::Loopback && Zone::of_name(endpoint) == Some(Zone::Loopback),
+            "http" => self.site.zone == Zone::Loopback && Zone::of_name(endpoint) == Some(Zone::Loopback),
             _ => false,
         }
     }
@@ -221,3 +221,24 @@ const MEND: &str = "to allow that, name it in the server's `auth`, as `issuer`, 
 const REDIRECTS: usize = 5;
 const MAX_BODY: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::fixture::site;
+
+    #[test]
+    fn an_assertion_is_sent_encrypted_or_within_this_machine() {
+        let check = |server: &str, endpoint: &str, may: bool| {
+            let client = AuthServerClient::new(&site(server), &[]).unwrap();
+            assert_eq!(client.may_receive_assertion(&Url::parse(endpoint).unwrap()), may, "{server} {endpoint}");
+        };
+        check("https://a.example/mcp", "https://b.example/token", true);
+        check("http://127.0.0.1:1/mcp", "https://b.example/token", true);
+        check("http://127.0.0.1:1/mcp", "http://localhost:2/token", true);
+        check("http://127.0.0.1:1/mcp", "http://b.example/token", false);
+        check("http://10.0.0.1/mcp", "http://127.0.0.1/token", false);
+        check("https://a.example/mcp", "http://127.0.0.1/token", false);
+        check("http://127.0.0.1:1/mcp", "ftp://127.0.0.1/token", false);
+    }
+}

@@ -66,8 +66,7 @@ impl OAuthFlow<'_> {
         browse: &dyn Browse,
         wish: ConsentRequest<'_>,
     ) -> Result<(AuthorizationSession, ClientRegistration), OAuthError> {
-        let mut manager = self.manager(http).await?;
-        let metadata = self.discover(http, &mut manager, wish.challenge).await?;
+        let (mut manager, metadata) = self.discover(http, wish.challenge).await?;
         http.check_page(&metadata.authorization_endpoint).map_err(|why| {
             OAuthError::Refused(format!("the authorization server's consent page is not opened: {why}"))
         })?;
@@ -151,8 +150,7 @@ impl OAuthFlow<'_> {
     pub(super) async fn refresh(&self) -> Result<(), OAuthError> {
         let http = self.http()?;
         let refreshing = async {
-            let mut manager = self.manager(&http).await?;
-            let issuer = self.discover(&http, &mut manager, None).await?.issuer;
+            let (mut manager, AuthorizationMetadata { issuer, .. }) = self.discover(&http, None).await?;
             let record = self.entry.load();
             let Some(credentials) = record.credentials else { return Err(OAuthError::NeedsPerson) };
             check_issuer("the refresh token was issued by", credentials.issuer.as_deref(), issuer.as_deref())?;
@@ -184,8 +182,7 @@ impl OAuthFlow<'_> {
     ) -> Result<(), OAuthError> {
         let http = self.http()?;
         let exchanging = async {
-            let mut manager = self.manager(&http).await?;
-            let metadata = self.discover(&http, &mut manager, challenge).await?;
+            let (manager, metadata) = self.discover(&http, challenge).await?;
             let scopes = if scopes.is_empty() { manager.select_initial_scopes(&[]).await } else { scopes };
             let missing = |what: &str| OAuthError::Settings(format!("grant client_credentials needs a `{what}`"));
             let client_id = self.oauth.client_id.clone().ok_or_else(|| missing("client_id"))?;
@@ -238,7 +235,7 @@ impl OAuthFlow<'_> {
         let failed = |why: String| oauth_error(http, &AuthError::ClientCredentialsError(why));
         let key = AssertionKey::read(file)?;
         check_supported(&metadata, METHODS, "auth method", "private_key_jwt").map_err(failed)?;
-        check_supported(&metadata, SIGNING_ALGORITHMS, "signing algorithm", key.algorithm()).map_err(failed)?;
+        check_supported(&metadata, SIGNING_ALGORITHMS, "signing algorithm", key.algorithm).map_err(failed)?;
         let endpoint = Url::parse(&metadata.token_endpoint)
             .map_err(|error| failed(format!("Invalid token endpoint URL in authorization metadata: {error}")))?;
         if !http.may_receive_assertion(&endpoint) {
@@ -291,22 +288,17 @@ impl OAuthFlow<'_> {
         Ok(Arc::new(http))
     }
 
-    async fn manager(&self, http: &Arc<AuthServerClient>) -> Result<AuthorizationManager, OAuthError> {
+    /// Finds the authorization server's metadata; the configuration comes first. They always have an issuer, and it is
+    /// one that may get the configured secret.
+    async fn discover(
+        &self,
+        http: &Arc<AuthServerClient>,
+        challenge: Option<&str>,
+    ) -> Result<(AuthorizationManager, AuthorizationMetadata), OAuthError> {
+        let oauth = self.oauth;
         let made = AuthorizationManager::new_with_oauth_http_client(self.url.clone(), Arc::clone(http) as _).await;
         let mut manager = made.map_err(|error| oauth_error(http, &error))?;
         manager.set_credential_store(CredentialAdapter(Arc::clone(self.entry)));
-        Ok(manager)
-    }
-
-    /// Finds the authorization server's metadata; the configuration comes first. The result always has an issuer, and
-    /// it is one that may get the configured secret.
-    async fn discover(
-        &self,
-        http: &AuthServerClient,
-        manager: &mut AuthorizationManager,
-        challenge: Option<&str>,
-    ) -> Result<AuthorizationMetadata, OAuthError> {
-        let oauth = self.oauth;
         let mut metadata = if let Some(url) = &oauth.metadata_url {
             fetched(http, url).await?
         } else if let Some(token_url) = &oauth.token_url {
@@ -352,7 +344,7 @@ impl OAuthFlow<'_> {
             metadata.additional_fields.insert(METHODS.to_owned(), json!([method]));
         }
         manager.set_metadata(metadata.clone());
-        Ok(metadata)
+        Ok((manager, metadata))
     }
 
     /// Reports whether the configuration has a secret or key, but does not say which issuer it belongs to.
@@ -443,3 +435,22 @@ fn oauth_error(http: &AuthServerClient, error: &AuthError) -> OAuthError {
 const NAME: &str = "toolgate";
 const METHODS: &str = "token_endpoint_auth_methods_supported";
 const SIGNING_ALGORITHMS: &str = "token_endpoint_auth_signing_alg_values_supported";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_metadata_does_not_list_is_not_tried() {
+        let mut metadata = AuthorizationMetadata::default();
+        let check = |metadata: &AuthorizationMetadata| {
+            check_supported(metadata, SIGNING_ALGORITHMS, "signing algorithm", "ES256")
+        };
+        assert_eq!(check(&metadata), Ok(()));
+        metadata.additional_fields.insert(SIGNING_ALGORITHMS.to_owned(), json!(["RS256", "ES256"]));
+        assert_eq!(check(&metadata), Ok(()));
+        metadata.additional_fields.insert(SIGNING_ALGORITHMS.to_owned(), json!(["RS256"]));
+        let text = "Authorization server does not support signing algorithm 'ES256'. Supported: [\"RS256\"]";
+        assert_eq!(check(&metadata), Err(text.to_owned()));
+    }
+}

@@ -56,7 +56,8 @@ impl TokenStore {
 
 /// The stored tokens of one server.
 pub(super) struct TokenEntry {
-    file: Option<PathBuf>,
+    /// The file, if tokens are stored in one.
+    pub(super) file: Option<PathBuf>,
     cache: Mutex<CachedRecord>,
 }
 
@@ -107,11 +108,6 @@ pub(super) struct TokenFileStamp {
 }
 
 impl TokenEntry {
-    /// Returns the file, if tokens are stored in one.
-    pub(super) fn file(&self) -> Option<&Path> {
-        self.file.as_deref()
-    }
-
     /// Reports whether the file has changed since it was read.
     pub(super) fn is_changed(&self) -> bool {
         let memory = lock(&self.cache);
@@ -179,7 +175,8 @@ impl TokenEntry {
             return;
         }
         memory.stamp = stamp;
-        memory.record = match read(file) {
+        let text = private_files::read(file.parent().unwrap_or(file), file);
+        memory.record = match text.and_then(|text| serde_json::from_str(&text).map_err(io::Error::other)) {
             Ok(record) => record,
             Err(error) if error.kind() == io::ErrorKind::NotFound => TokenRecord::default(),
             Err(error) => {
@@ -197,14 +194,8 @@ fn open_lock(file: &Path) -> io::Result<File> {
     }
 }
 
-fn read(file: &Path) -> io::Result<TokenRecord> {
-    let folder = file.parent().unwrap_or(file);
-    serde_json::from_str(&private_files::read(folder, file)?).map_err(io::Error::other)
-}
-
 fn write(file: &Path, record: &TokenRecord) -> io::Result<()> {
-    let folder = file.parent().unwrap_or(file);
-    private_files::ensure_folder(folder)?;
+    private_files::ensure_folder(file.parent().unwrap_or(file))?;
     private_files::replace(file, serde_json::to_string(record)?.as_bytes())
 }
 

@@ -7,7 +7,8 @@ use memchr::memchr2;
 /// Parses a stream of events.
 #[derive(Default)]
 pub(super) struct SseParser {
-    max: usize,
+    /// The maximum size of an event.
+    pub(super) max: usize,
     /// The beginning of an incomplete line.
     line: Vec<u8>,
     /// Whether the last byte was a CR; a following LF belongs to it.

@@ -80,7 +80,6 @@ impl Transport for Sse {
 struct Stream {
     response: Response,
     parser: SseParser,
-    max: usize,
 }
 
 impl Stream {
@@ -97,8 +96,7 @@ impl Stream {
         body::check_encoding(&response)?;
         let kind = match body::body_kind(&response) {
             BodyKind::Events => {
-                let max = web.max_message_bytes();
-                return Ok(Stream { response, parser: SseParser::new(max), max });
+                return Ok(Stream { response, parser: SseParser::new(web.max_message_bytes()) });
             }
             BodyKind::Json => "application/json".to_owned(),
             BodyKind::Unspecified => "unknown".to_owned(),
@@ -138,29 +136,24 @@ impl Stream {
         Ok(url)
     }
 
-    async fn run(mut self, ending: Arc<ClosableReceiver>) {
-        let why = loop {
-            match body::next(&mut self.response).await {
-                // Reconnecting would be a new session, which is not decided here.
-                Ok(None) => break Failure::Closed,
-                Err(failed) => break failed.failure,
-                Ok(Some(chunk)) => {
-                    let pushed = self.push(&chunk, |event| {
-                        if event.is_message() {
-                            ending.receive(event.data.into(), None);
-                        }
-                    });
-                    if let Err(failed) = pushed {
-                        break failed.failure;
+    async fn run(mut self, receiver: Arc<ClosableReceiver>) {
+        let mut read = async || -> Result<(), RequestError> {
+            while let Some(chunk) = body::next(&mut self.response).await? {
+                self.push(&chunk, |event| {
+                    if event.is_message() {
+                        receiver.receive(event.data.into(), None);
                     }
-                }
+                })?;
             }
+            Ok(())
         };
-        ending.close(why);
+        // Reconnecting would be a new session, which is not decided here.
+        let why = read().await.err().map_or(Failure::Closed, |failed| failed.failure);
+        receiver.close(why);
     }
 
     fn push(&mut self, chunk: &[u8], on_event: impl FnMut(SseEvent)) -> Result<(), RequestError> {
-        self.parser.push(chunk, on_event).map_err(|_| body::too_large("an event", self.max))
+        self.parser.push(chunk, on_event).map_err(|_| body::too_large("an event", self.parser.max))
     }
 }
 

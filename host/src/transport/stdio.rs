@@ -105,10 +105,8 @@ impl Stdio {
     /// Waits for the reason of an end that has begun, within the supervisor's own limit.
     async fn end(&self) -> Failure {
         let mut over = self.over.clone();
-        match over.wait_for(Option::is_some).await {
-            Ok(why) => why.clone().unwrap_or(Failure::Closed),
-            Err(_) => Failure::Closed,
-        }
+        let why = over.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+        why.unwrap_or(Failure::Closed)
     }
 }
 

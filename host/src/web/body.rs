@@ -24,19 +24,15 @@ pub(crate) enum BodyKind {
 
 /// Returns the kind of a response's body.
 pub(crate) fn body_kind(response: &Response) -> BodyKind {
-    let Some(value) = response.headers().get(header::CONTENT_TYPE) else { return BodyKind::Unspecified };
-    let value = value.as_bytes();
+    let value = response.headers().get(header::CONTENT_TYPE).map_or(&[][..], |value| value.as_bytes());
     let kind = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    if kind.eq_ignore_ascii_case(b"application/json") {
-        BodyKind::Json
-    } else if kind.eq_ignore_ascii_case(b"text/event-stream") {
-        BodyKind::Events
-    } else if kind.is_empty() {
-        BodyKind::Unspecified
-    } else if kind.len() > 5 && kind[kind.len() - 5..].eq_ignore_ascii_case(b"+json") {
-        BodyKind::Json
-    } else {
-        BodyKind::Other(String::from_utf8_lossy(kind).into_owned())
+    let kind = String::from_utf8_lossy(kind);
+    match kind.to_ascii_lowercase().as_str() {
+        "application/json" => BodyKind::Json,
+        "text/event-stream" => BodyKind::Events,
+        "" => BodyKind::Unspecified,
+        lower if lower.len() > 5 && lower.ends_with("+json") => BodyKind::Json,
+        _ => BodyKind::Other(kind.into_owned()),
     }
 }
 

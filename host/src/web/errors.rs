@@ -51,8 +51,7 @@ fn had_connection(error: &reqwest::Error) -> bool {
 
 /// Reports whether the server says that it did not process the request (RFC 9113 §8.7), or nothing of it was written.
 fn is_unread(error: &reqwest::Error) -> bool {
-    let mut causes = std::iter::successors(Some(error as &(dyn Error + 'static)), |&error| error.source());
-    causes.any(|error| {
+    causes(error).any(|error| {
         let refused = error.downcast_ref::<h2::Error>().is_some_and(|error| {
             // GOAWAY is the error only of requests that came too late.
             error.is_remote() && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM))
@@ -74,8 +73,7 @@ fn unreadable(error: &(dyn Error + 'static), address: &str) -> Option<String> {
     if tls::cause(error).is_some() {
         return None;
     }
-    let causes = std::iter::successors(Some(error), |&error| error.source());
-    let found = causes.filter_map(|error| error.downcast_ref::<hyper::Error>()).last()?;
+    let found = causes(error).filter_map(|error| error.downcast_ref::<hyper::Error>()).last()?;
     if found.is_parse_too_large() {
         return Some("its answer has too many headers, or too large ones".to_owned());
     }
@@ -112,11 +110,13 @@ pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
 }
 
 /// Returns the cause that has no cause.
-pub(crate) fn innermost<'a>(mut error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    error
+pub(crate) fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    causes(error).last().unwrap_or(error)
+}
+
+/// Returns the error and its causes.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
 }
 
 /// Returns the text of a system error, without its number.

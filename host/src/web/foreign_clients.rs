@@ -58,7 +58,7 @@ impl ForeignClients {
     /// Decides how to reach an address that the referrer named, if it may name it.
     pub(crate) fn route(&self, referrer: Referrer, to: &Url) -> Result<Route, AddressError> {
         referrer.check(to)?;
-        Ok(if self.proxies.proxy_for(to).is_some() { Route::Open } else { Route::Guarded(referrer.zone()) })
+        Ok(if self.proxies.proxy_for(to).is_some() { Route::Open } else { Route::Guarded(referrer.zone) })
     }
 
     /// Returns the client for this route to an address.

@@ -118,7 +118,8 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 /// The servers that named an address: one, or a chain of which each named the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Referrer {
-    zone: Zone,
+    /// The zone by which resolved addresses are judged, because a name may resolve to any address.
+    pub(crate) zone: Zone,
     encrypted: bool,
 }
 
@@ -138,11 +139,6 @@ impl Referrer {
             _ => Zone::Public,
         };
         Referrer { zone, encrypted: self.encrypted || other.encrypted }
-    }
-
-    /// Returns the zone by which resolved addresses are judged, because a name may resolve to any address.
-    pub(crate) fn zone(self) -> Zone {
-        self.zone
     }
 
     /// Checks whether it may refer to this URL, as far as its host implies a zone.

@@ -19,7 +19,7 @@ pub(super) struct StdinWriter {
     /// Notified when the queue changes.
     changed: Notify,
     /// Notified when the pipe breaks: the server has ended or closed its input.
-    broken: Notify,
+    pub(super) broken: Notify,
 }
 
 /// The reason why a line was not written.
@@ -98,11 +98,6 @@ impl StdinWriter {
         lock(&self.queue).fail();
         // The task must release its copy of the pipe.
         self.changed.notify_one();
-    }
-
-    /// Waits until the pipe breaks.
-    pub(super) async fn broken(&self) {
-        self.broken.notified().await;
     }
 
     /// Writes a line if no other waits, and queues what does not fit into the pipe; returns what reports its end.

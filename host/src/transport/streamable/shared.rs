@@ -20,11 +20,11 @@ use crate::web::{WebClient, WebRequest};
 pub(super) struct HttpShared {
     pub(super) web: WebClient,
     pub(super) receiver: ClosableReceiver,
-    pub(super) state: Mutex<HttpState>,
+    pub(super) state: Mutex<StreamableState>,
 }
 
 /// What a connection knows of its session.
-pub(super) struct HttpState {
+pub(super) struct StreamableState {
     /// The headers of every POST, including the session id once there is one.
     pub(super) post: HeaderMap,
     pub(super) session: Option<HeaderValue>,
@@ -43,7 +43,7 @@ impl HttpShared {
         let mut post = web.headers().clone();
         post.insert(header::CONTENT_TYPE, JSON);
         post.insert(header::ACCEPT, JSON_OR_EVENTS);
-        let state = HttpState { post, session: None, stream: Vec::new(), listener: None, resumable: true };
+        let state = StreamableState { post, session: None, stream: Vec::new(), listener: None, resumable: true };
         HttpShared { web, receiver: ClosableReceiver::new(receiver), state: Mutex::new(state) }
     }
 

@@ -1,5 +1,6 @@
 use std::time::{Duration, Instant};
 
+use http::header::{self, HeaderName, HeaderValue};
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;

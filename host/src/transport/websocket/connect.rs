@@ -15,6 +15,7 @@ use crate::web::{HttpVersion, WebClient, WebRequest};
 
 /// Connects and upgrades.
 pub(super) async fn connect(site: &RemoteSite) -> Result<WebSocketStream<Upgraded>, RequestError> {
+    let unsent = RequestError::unsent;
     let web = WebClient::open(site, HttpVersion::Http1).await?;
     let key = generate_key();
     let sent_key = HeaderValue::try_from(key.as_str()).map_err(|_| unsent(Failure::Closed))?;
@@ -55,10 +56,6 @@ fn check(response: &Response, key: &str) -> Result<(), String> {
         None | Some(PROTOCOL) => Ok(()),
         Some(other) => Err(format!("it chose the subprotocol {other:?}, which was not offered")),
     }
-}
-
-fn unsent(failure: Failure) -> RequestError {
-    RequestError::unsent(failure)
 }
 
 const PROTOCOL: &str = "mcp";

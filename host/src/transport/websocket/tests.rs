@@ -6,6 +6,7 @@ use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 
 use super::*;
 use crate::web::fixture::*;
+use tokio::task::JoinSet;
 
 type Peer = WebSocketStream<TcpStream>;
 
