@@ -13,6 +13,7 @@ mod files;
 mod instructions;
 mod log;
 mod logic_args;
+mod operator_client;
 mod printer;
 mod prompts;
 mod remote;

@@ -11,9 +11,7 @@ use crate::config::variables::Variables;
 use crate::failure::format_chain;
 use crate::logic::types::execution::{Condensed, Oversize};
 use crate::spill::{SpillRules, SpillStore, default_dir};
-use crate::transport::summarize::{
-    Summarizer, SummaryCommand, SummaryEndpoint, SummaryLimits, SummaryModel, SummaryTask,
-};
+use crate::summarize::{Summarizer, SummaryCommand, SummaryEndpoint, SummaryLimits, SummaryTask};
 
 /// Keeps and summarises results that are too long.
 #[derive(Debug, Default)]
@@ -81,10 +79,10 @@ fn summarizer(filled: ResolvedSummarizer) -> Option<Summarizer> {
     let limits = SummaryLimits { timeout, max_input_bytes };
     match how {
         ResolvedSummarizerKind::Command { program: command, args, env } => {
-            Some(Summarizer::Command(SummaryCommand { command, args, env, working_dir: None, secrets }, limits))
+            Some(Summarizer::Command(SummaryCommand { command, args, env, secrets }, limits))
         }
         ResolvedSummarizerKind::Http { url, model, api_key } => {
-            let endpoint = ok_or_warn(SummaryEndpoint::new(SummaryModel { url, model, api_key }))?;
+            let endpoint = ok_or_warn(SummaryEndpoint::new(&url, model, api_key.as_deref()))?;
             Some(Summarizer::Http(endpoint, limits))
         }
     }

@@ -93,14 +93,17 @@ mod calendar;
 mod condense;
 mod finished_call;
 mod gate_settings;
+mod lock;
 mod ownership;
 mod plan;
 mod private_files;
 mod spill;
 mod spin_wait;
 mod stats;
+mod summarize;
 #[doc(hidden)]
 pub mod telemetry;
 mod tool_texts;
+mod web;
 
 pub use extension::{ToolgateCtx, ToolgateView, add_to_linker};

@@ -27,6 +27,8 @@
 //! ```
 
 mod account;
+mod assertion;
+mod auth_server;
 mod flow;
 mod loopback;
 mod provider;
@@ -39,7 +41,6 @@ pub use account::{Account, AuthorizationStatus};
 pub use loopback::Loopback;
 pub use store::TokenStore;
 
-use crate::failure::{Failure, RequestError};
 use crate::transport::BoxFuture;
 
 /// Sends a person to the consent page, and waits for the redirect.
@@ -81,15 +82,4 @@ pub enum OAuthError {
     /// The configuration does not work.
     #[error("{0}")]
     Settings(String),
-}
-
-impl OAuthError {
-    /// Converts the error to a failed request; `hint` says what the user can do.
-    fn to_failed(&self, hint: &str) -> RequestError {
-        RequestError::unsent(match self {
-            OAuthError::Unreachable(_) => Failure::Connect(self.to_string()),
-            OAuthError::NeedsPerson => Failure::NeedsAuth(hint.to_owned()),
-            other => Failure::NeedsAuth(format!("{other}; {hint}")),
-        })
-    }
 }

@@ -11,10 +11,10 @@ use crate::gateway::socket::{self, RunningGateway};
 use crate::ownership;
 use crate::session::{Protocol, Session, SessionOptions};
 use crate::transport::endpoint::{Endpoint, RemoteSite, Tls};
-use crate::transport::operator_client::OperatorClient;
 use serde::Deserialize;
 
 use super::error::CliError;
+use super::operator_client::OperatorClient;
 use super::printer::Printer;
 use super::status::report::{GatewayInfo, age};
 

@@ -13,16 +13,18 @@ use tracing::{debug, warn};
 use url::Url;
 
 use super::flow::ConsentRequest;
-use super::provider::{TokenProvider, TokenTask, lock, union};
+use super::provider::{TokenProvider, union};
 use super::token::{OAuthToken, TokenExpiry};
 use super::{Browse, OAuthError, TokenStore};
 use crate::config::model::OAuthGrant;
 use crate::config::resolve::ResolvedOAuth;
 use crate::config::secrets::{Secrets, looks_secret};
 use crate::failure::{Failure, HttpError, RequestError};
+use crate::lock::lock;
 use crate::transport::BoxFuture;
-use crate::transport::authorize::{Authorize, Credential};
-use crate::transport::endpoint::RemoteSite;
+use crate::web::address;
+use crate::web::authorize::{Authorize, Credential};
+use crate::web::site::RemoteSite;
 
 /// The OAuth account with one server.
 pub struct Account {
@@ -133,7 +135,7 @@ impl Account {
             renewable,
             client_id: record.credentials.as_ref().map(|credentials| credentials.client_id.clone()),
             issuer: record.credentials.and_then(|credentials| credentials.issuer),
-            file: provider.entry.file().map(ToOwned::to_owned),
+            file: provider.entry.file.clone(),
         }
     }
 
@@ -152,15 +154,15 @@ impl Account {
         bare(site) == self.provider.site && *oauth == self.provider.oauth
     }
 
-    /// Runs a task to its end, even if the caller stops waiting: a token that was received must not be lost.
-    async fn run(&self, work: TokenTask) -> Result<(), OAuthError> {
+    /// Renews the token to the end, even if the caller stops waiting: a token that was received must not be lost.
+    async fn renew_token(&self, edition: u64, refused: Option<HttpError>) -> Result<(), OAuthError> {
         let (done, outcome) = oneshot::channel();
         let provider = Arc::clone(&self.provider);
         {
             let mut tasks = lock(&self.tasks);
             while tasks.try_join_next().is_some() {}
             tasks.spawn(async move {
-                let outcome = provider.run_task(work).await;
+                let outcome = provider.renew(edition, refused).await;
                 // The caller may have stopped waiting.
                 let _ = done.send(outcome.map_err(|error| provider.redact(error)));
             });
@@ -176,7 +178,7 @@ impl Authorize for Account {
             provider.reload_if_changed();
             let Some((due, edition)) = provider.expiry() else { return Ok(None) };
             if due != TokenExpiry::Valid {
-                match self.run(TokenTask::Replace { edition }).await {
+                match self.renew_token(edition, None).await {
                     Ok(()) => {}
                     Err(error) if due == TokenExpiry::Expiring => {
                         warn!(server = provider.server, "the token could not be renewed and is still used: {error}");
@@ -199,7 +201,7 @@ impl Authorize for Account {
             if !self.provider.can_resolve(refused) {
                 return Err(RequestError::sent(Failure::Http(refused.clone())));
             }
-            let outcome = self.run(TokenTask::Refused(refused.clone())).await;
+            let outcome = self.renew_token(refused.edition, Some(refused.clone())).await;
             outcome.map_err(|error| self.provider.to_failed(&error))
         })
     }
@@ -229,15 +231,7 @@ fn bare(site: &RemoteSite) -> RemoteSite {
 
 /// Returns the resource that a token is requested for: the server's URL without parts that may be secret.
 fn resource(url: &str) -> Option<Url> {
-    let mut url = Url::parse(url).ok()?;
-    let scheme = match url.scheme() {
-        "ws" => "http",
-        "wss" => "https",
-        other => other,
-    }
-    .to_owned();
-    url.set_scheme(&scheme).ok()?;
-    url.set_username("").and_then(|()| url.set_password(None)).ok()?;
+    let mut url = address::as_http(Url::parse(url).ok()?).and_then(address::without_login)?;
     url.set_fragment(None);
     let kept: Vec<(String, String)> =
         url.query_pairs().filter(|(name, _)| !looks_secret(name)).map(|(a, b)| (a.into(), b.into())).collect();

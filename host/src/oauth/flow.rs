@@ -1,25 +1,26 @@
 //! The OAuth flows that get a token, each from start to end; `rmcp` implements the protocol.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationRequest, AuthorizationSession,
-    ClientCredentialsConfig, JwtSigningAlgorithm, OAuthClientConfig,
+    ClientCredentialsConfig, OAuthClientConfig, OAuthTokenResponse, StoredCredentials,
 };
+use serde_json::{Value, json};
 use url::Url;
 
+use super::assertion::AssertionKey;
+use super::auth_server::AuthServerClient;
 use super::loopback::parameter;
 use super::store::{ClientRegistration, CredentialAdapter, TokenEntry};
 use super::{Browse, OAuthError};
 use crate::config::model::TokenAuth;
 use crate::config::resolve::ResolvedOAuth;
 use crate::config::secrets::Secrets;
-use crate::ownership;
-use crate::transport::auth_server::AuthServerClient;
-use crate::transport::endpoint::RemoteSite;
+use crate::lock::lock;
+use crate::web::site::RemoteSite;
 
 /// The context of an OAuth flow.
 pub(super) struct OAuthFlow<'a> {
@@ -65,8 +66,7 @@ impl OAuthFlow<'_> {
         browse: &dyn Browse,
         wish: ConsentRequest<'_>,
     ) -> Result<(AuthorizationSession, ClientRegistration), OAuthError> {
-        let mut manager = self.manager(http).await?;
-        let metadata = self.discover(http, &mut manager, wish.challenge).await?;
+        let (mut manager, metadata) = self.discover(http, wish.challenge).await?;
         http.check_page(&metadata.authorization_endpoint).map_err(|why| {
             OAuthError::Refused(format!("the authorization server's consent page is not opened: {why}"))
         })?;
@@ -77,7 +77,7 @@ impl OAuthFlow<'_> {
         };
         let issuer = metadata.issuer.clone();
         let flag = metadata.additional_fields.get("client_id_metadata_document_supported");
-        let reads_descriptions = flag.and_then(serde_json::Value::as_bool).unwrap_or(false);
+        let reads_descriptions = flag.and_then(Value::as_bool).unwrap_or(false);
         let described = self.oauth.client_metadata_url.clone().filter(|_| reads_descriptions);
         let known = self
             .entry
@@ -150,8 +150,7 @@ impl OAuthFlow<'_> {
     pub(super) async fn refresh(&self) -> Result<(), OAuthError> {
         let http = self.http()?;
         let refreshing = async {
-            let mut manager = self.manager(&http).await?;
-            let issuer = self.discover(&http, &mut manager, None).await?.issuer;
+            let (mut manager, AuthorizationMetadata { issuer, .. }) = self.discover(&http, None).await?;
             let record = self.entry.load();
             let Some(credentials) = record.credentials else { return Err(OAuthError::NeedsPerson) };
             check_issuer("the refresh token was issued by", credentials.issuer.as_deref(), issuer.as_deref())?;
@@ -183,22 +182,17 @@ impl OAuthFlow<'_> {
     ) -> Result<(), OAuthError> {
         let http = self.http()?;
         let exchanging = async {
-            let mut manager = self.manager(&http).await?;
-            let issuer = self.discover(&http, &mut manager, challenge).await?.issuer;
+            let (manager, metadata) = self.discover(&http, challenge).await?;
             let scopes = if scopes.is_empty() { manager.select_initial_scopes(&[]).await } else { scopes };
-            let config = self.client_config(scopes)?;
-            manager.validate_client_credentials_metadata(&config).map_err(|error| oauth_error(&http, &error))?;
-            manager.configure_client_credentials(&config).map_err(|error| oauth_error(&http, &error))?;
-            self.bind_secret(issuer.as_deref());
-            // This future is not `Send`, so it runs on a thread of its own; the HTTP client limits its time.
-            let runtime = tokio::runtime::Handle::current();
-            let exchange = move || runtime.block_on(manager.exchange_client_credentials(&config)).map(drop);
-            match tokio::task::spawn_blocking(exchange).await {
-                Ok(exchanged) => exchanged.map_err(|error| oauth_error(&http, &error))?,
-                Err(broken) => match broken.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
-                    Err(_) => return Err(OAuthError::Unreachable("all connections are being closed".to_owned())),
-                },
+            let missing = |what: &str| OAuthError::Settings(format!("grant client_credentials needs a `{what}`"));
+            let client_id = self.oauth.client_id.clone().ok_or_else(|| missing("client_id"))?;
+            if let Some(file) = &self.oauth.private_key {
+                self.exchange_assertion(&http, metadata, client_id, file, &scopes).await?;
+            } else {
+                let client_secret = self.oauth.client_secret.clone().ok_or_else(|| missing("client_secret"))?;
+                let resource = Some(self.url.to_string());
+                let config = ClientCredentialsConfig::ClientSecret { client_id, client_secret, scopes, resource };
+                self.exchange_secret(&http, manager, metadata, config).await?;
             }
             self.entry.change(|record| record.wanted.clear());
             Ok(())
@@ -206,27 +200,83 @@ impl OAuthFlow<'_> {
         self.with_timeout(&http, exchanging).await
     }
 
-    fn client_config(&self, scopes: Vec<String>) -> Result<ClientCredentialsConfig, OAuthError> {
-        let missing = |what: &str| OAuthError::Settings(format!("grant client_credentials needs a `{what}`"));
-        let client_id = self.oauth.client_id.clone().ok_or_else(|| missing("client_id"))?;
-        let resource = Some(self.url.to_string());
-        if let Some(file) = &self.oauth.private_key {
-            let signing_key = ownership::read(file).map_err(|error| {
-                OAuthError::Settings(format!("the key in {} cannot be read: {error}", file.display()))
-            })?;
-            let signing_algorithm = algorithm(&signing_key, file)?;
-            let token_endpoint_audience = None;
-            return Ok(ClientCredentialsConfig::PrivateKeyJwt {
-                client_id,
-                signing_key,
-                signing_algorithm,
-                token_endpoint_audience,
-                scopes,
-                resource,
-            });
+    /// Exchanges the client's secret for a token.
+    async fn exchange_secret(
+        &self,
+        http: &AuthServerClient,
+        mut manager: AuthorizationManager,
+        metadata: AuthorizationMetadata,
+        config: ClientCredentialsConfig,
+    ) -> Result<(), OAuthError> {
+        manager.validate_client_credentials_metadata(&config).map_err(|error| oauth_error(http, &error))?;
+        manager.configure_client_credentials(&config).map_err(|error| oauth_error(http, &error))?;
+        self.bind_secret(metadata.issuer.as_deref());
+        // This future is not `Send`, so it runs on a thread of its own; the HTTP client limits its time.
+        let runtime = tokio::runtime::Handle::current();
+        let exchange = move || runtime.block_on(manager.exchange_client_credentials(&config)).map(drop);
+        match tokio::task::spawn_blocking(exchange).await {
+            Ok(exchanged) => exchanged.map_err(|error| oauth_error(http, &error)),
+            Err(broken) => match broken.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(OAuthError::Unreachable("all connections are being closed".to_owned())),
+            },
         }
-        let client_secret = self.oauth.client_secret.clone().ok_or_else(|| missing("client_secret"))?;
-        Ok(ClientCredentialsConfig::ClientSecret { client_id, client_secret, scopes, resource })
+    }
+
+    /// Exchanges an assertion signed with the client's key for a token.
+    async fn exchange_assertion(
+        &self,
+        http: &AuthServerClient,
+        metadata: AuthorizationMetadata,
+        client_id: String,
+        file: &Path,
+        scopes: &[String],
+    ) -> Result<(), OAuthError> {
+        let failed = |why: String| oauth_error(http, &AuthError::ClientCredentialsError(why));
+        let key = AssertionKey::read(file)?;
+        check_supported(&metadata, METHODS, "auth method", "private_key_jwt").map_err(failed)?;
+        check_supported(&metadata, SIGNING_ALGORITHMS, "signing algorithm", key.algorithm).map_err(failed)?;
+        let endpoint = Url::parse(&metadata.token_endpoint)
+            .map_err(|error| failed(format!("Invalid token endpoint URL in authorization metadata: {error}")))?;
+        if !http.may_receive_assertion(&endpoint) {
+            let text = "Insecure token endpoint URL: HTTPS is required for client credentials flow";
+            return Err(failed(text.to_owned()));
+        }
+        self.bind_secret(metadata.issuer.as_deref());
+        let audience = metadata.issuer.as_deref().unwrap_or_default();
+        let assertion =
+            key.sign(&client_id, audience).map_err(|error| failed(format!("Failed to sign JWT: {error}")))?;
+        // The assertion names the client, so the form does not (RFC 7523 §3).
+        let scope = scopes.join(" ");
+        let mut form = vec![
+            ("grant_type", "client_credentials"),
+            ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
+            ("client_assertion", &assertion),
+            ("resource", self.url.as_str()),
+        ];
+        if !scopes.is_empty() {
+            form.push(("scope", &scope));
+        }
+        let sent = http.post_form(endpoint, &form).await;
+        let response = sent.map_err(|error| failed(format!("Token exchange request failed: {error}")))?;
+        if !response.status().is_success() {
+            let why = match serde_json::from_slice::<Value>(response.body()) {
+                Ok(body) => {
+                    let text = |key: &str| body.get(key).and_then(Value::as_str);
+                    format!("{}: {}", text("error").unwrap_or("unknown"), text("error_description").unwrap_or(""))
+                }
+                Err(_) => format!("HTTP {}", response.status()),
+            };
+            return Err(failed(format!("Token exchange failed: {why}")));
+        }
+        let token: OAuthTokenResponse = serde_json::from_slice(response.body())
+            .map_err(|error| failed(format!("Failed to parse token response: {error}")))?;
+        let scope = json!(token)["scope"].as_str().unwrap_or_default().to_owned();
+        let granted = scope.split_whitespace().map(str::to_owned).collect();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let credentials = StoredCredentials::new(client_id, Some(token), granted, Some(now));
+        self.entry.change(|record| record.credentials = Some(credentials.with_issuer(metadata.issuer)));
+        Ok(())
     }
 
     fn http(&self) -> Result<Arc<AuthServerClient>, OAuthError> {
@@ -238,22 +288,17 @@ impl OAuthFlow<'_> {
         Ok(Arc::new(http))
     }
 
-    async fn manager(&self, http: &Arc<AuthServerClient>) -> Result<AuthorizationManager, OAuthError> {
+    /// Finds the authorization server's metadata; the configuration comes first. They always have an issuer, and it is
+    /// one that may get the configured secret.
+    async fn discover(
+        &self,
+        http: &Arc<AuthServerClient>,
+        challenge: Option<&str>,
+    ) -> Result<(AuthorizationManager, AuthorizationMetadata), OAuthError> {
+        let oauth = self.oauth;
         let made = AuthorizationManager::new_with_oauth_http_client(self.url.clone(), Arc::clone(http) as _).await;
         let mut manager = made.map_err(|error| oauth_error(http, &error))?;
         manager.set_credential_store(CredentialAdapter(Arc::clone(self.entry)));
-        Ok(manager)
-    }
-
-    /// Finds the authorization server's metadata; the configuration comes first. The result always has an issuer, and
-    /// it is one that may get the configured secret.
-    async fn discover(
-        &self,
-        http: &AuthServerClient,
-        manager: &mut AuthorizationManager,
-        challenge: Option<&str>,
-    ) -> Result<AuthorizationMetadata, OAuthError> {
-        let oauth = self.oauth;
         let mut metadata = if let Some(url) = &oauth.metadata_url {
             fetched(http, url).await?
         } else if let Some(token_url) = &oauth.token_url {
@@ -296,10 +341,10 @@ impl OAuthFlow<'_> {
             TokenAuth::PrivateKeyJwt => "private_key_jwt",
         });
         if let Some(method) = method {
-            metadata.additional_fields.insert(METHODS.to_owned(), serde_json::json!([method]));
+            metadata.additional_fields.insert(METHODS.to_owned(), json!([method]));
         }
         manager.set_metadata(metadata.clone());
-        Ok(metadata)
+        Ok((manager, metadata))
     }
 
     /// Reports whether the configuration has a secret or key, but does not say which issuer it belongs to.
@@ -329,12 +374,12 @@ impl OAuthFlow<'_> {
         let limit = self.oauth.limit;
         match tokio::time::timeout(limit, work).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(OAuthError::Unreachable(format!("no answer within {limit:?}{}", http.last_target()))),
+            Err(_) => Err(OAuthError::Unreachable(format!("no answer within {limit:?}{}", http.last().target))),
         }
     }
 
     fn hide(&self, secret: &str) {
-        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).add(secret);
+        lock(self.secrets).add(secret);
     }
 }
 
@@ -362,29 +407,25 @@ async fn fetched(http: &AuthServerClient, url: &str) -> Result<AuthorizationMeta
         .map_err(|error| unusable(format!("not the metadata of an authorization server: {error}")))
 }
 
-/// Returns the algorithm for a private key.
-fn algorithm(pem: &[u8], file: &Path) -> Result<JwtSigningAlgorithm, OAuthError> {
-    let text = String::from_utf8_lossy(pem);
-    let inner: String = text.lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
-    let der = STANDARD.decode(inner).ok().filter(|der| !der.is_empty() && text.contains("PRIVATE KEY-----"));
-    let der =
-        der.ok_or_else(|| OAuthError::Settings(format!("{} holds no private key in PEM form", file.display())))?;
-    let has = |id: &[u8]| der.windows(id.len()).any(|window| window == id);
-    Ok(match () {
-        () if has(P256) => JwtSigningAlgorithm::ES256,
-        () if has(P384) => JwtSigningAlgorithm::ES384,
-        () => JwtSigningAlgorithm::RS256,
-    })
+/// Fails if the metadata has a list of what is supported and this is not in it.
+fn check_supported(metadata: &AuthorizationMetadata, list: &str, what: &str, needed: &str) -> Result<(), String> {
+    let Some(list) = metadata.additional_fields.get(list).and_then(Value::as_array) else { return Ok(()) };
+    let supported: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
+    if supported.contains(&needed) {
+        return Ok(());
+    }
+    Err(format!("Authorization server does not support {what} '{needed}'. Supported: {supported:?}"))
 }
 
 /// Converts an error; if the authorization server did not answer, a later attempt may work.
 fn oauth_error(http: &AuthServerClient, error: &AuthError) -> OAuthError {
     let text = error.to_string().replace("\n  Caused by:", ":").replace(['\n', '\r'], " ");
     // The error of `rmcp` says only that a request failed, so prefer the reason that the client noted.
-    if let Some(refused) = http.refused() {
+    let last = http.last();
+    if let Some(refused) = last.refused {
         return OAuthError::Refused(refused);
     }
-    match (error, http.trouble()) {
+    match (error, last.trouble) {
         (AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_), _) => OAuthError::NeedsPerson,
         (_, Some(trouble)) => OAuthError::Unreachable(format!("{text} ({trouble})")),
         (_, None) => OAuthError::Refused(text),
@@ -393,6 +434,23 @@ fn oauth_error(http: &AuthServerClient, error: &AuthError) -> OAuthError {
 
 const NAME: &str = "toolgate";
 const METHODS: &str = "token_endpoint_auth_methods_supported";
-/// The curve identifiers in keys (RFC 5480 §2.1.1.1).
-const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
-const P384: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];
+const SIGNING_ALGORITHMS: &str = "token_endpoint_auth_signing_alg_values_supported";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_metadata_does_not_list_is_not_tried() {
+        let mut metadata = AuthorizationMetadata::default();
+        let check = |metadata: &AuthorizationMetadata| {
+            check_supported(metadata, SIGNING_ALGORITHMS, "signing algorithm", "ES256")
+        };
+        assert_eq!(check(&metadata), Ok(()));
+        metadata.additional_fields.insert(SIGNING_ALGORITHMS.to_owned(), json!(["RS256", "ES256"]));
+        assert_eq!(check(&metadata), Ok(()));
+        metadata.additional_fields.insert(SIGNING_ALGORITHMS.to_owned(), json!(["RS256"]));
+        let text = "Authorization server does not support signing algorithm 'ES256'. Supported: [\"RS256\"]";
+        assert_eq!(check(&metadata), Err(text.to_owned()));
+    }
+}

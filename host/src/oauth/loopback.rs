@@ -6,8 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{self, HeaderValue};
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -124,14 +123,14 @@ impl CallbackHandler {
 
 fn page(status: StatusCode, text: &str) -> Response<String> {
     let body = format!("<!doctype html><meta charset=utf-8><title>toolgate</title><p>{text}</p>\n");
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // The URL of the page contains the code.
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    response
+    Response::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, "text/html; charset=utf-8")
+        .header(header::CACHE_CONTROL, "no-store")
+        // The URL of the page contains the code.
+        .header(header::REFERRER_POLICY, "no-referrer")
+        .body(body)
+        .expect("these headers are valid")
 }
 
 /// Returns a query parameter of a URL.

@@ -1,7 +1,7 @@
 //! Gets, stores and replaces the token of an account.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use http::HeaderValue;
@@ -18,9 +18,10 @@ use super::{Browse, OAuthError};
 use crate::config::model::OAuthGrant;
 use crate::config::resolve::ResolvedOAuth;
 use crate::config::secrets::Secrets;
-use crate::failure::{HttpError, RequestError};
-use crate::transport::authorize::Credential;
-use crate::transport::endpoint::RemoteSite;
+use crate::failure::{Failure, HttpError, RequestError};
+use crate::lock::lock;
+use crate::web::authorize::Credential;
+use crate::web::site::RemoteSite;
 
 /// The state of an account that its tasks share.
 pub(super) struct TokenProvider {
@@ -70,25 +71,17 @@ pub(super) enum TokenOrigin {
     Granted,
 }
 
-/// A task for the account.
-pub(super) enum TokenTask {
-    /// Replaces a token that expires soon or has expired.
-    Replace { edition: u64 },
-    /// Reacts to a request that the server refused.
-    Refused(HttpError),
-}
-
 impl TokenProvider {
-    pub(super) async fn run_task(&self, work: TokenTask) -> Result<(), OAuthError> {
+    /// Gets a newer token than the one with this number, which the server refused or which expires soon.
+    pub(super) async fn renew(&self, edition: u64, refused: Option<HttpError>) -> Result<(), OAuthError> {
         let _turn = self.refresh_permit.acquire().await.expect("nobody closes the semaphore");
-        let refused = match &work {
-            TokenTask::Replace { edition } => *edition,
-            TokenTask::Refused(error) => error.edition,
-        };
-        // Another task may have got a new token meanwhile.
-        let before = match self.token_after(refused) {
-            Ok(()) => return Ok(()),
-            Err(token) => token,
+        let before = {
+            let held = self.current();
+            // Another task may have got a new token meanwhile.
+            if held.token.is_some() && held.edition > edition {
+                return Ok(());
+            }
+            held.token.clone()
         };
         // Another process may have got one, too, or be about to.
         let _alone = self.entry.lock_refresh(self.oauth.limit).await?;
@@ -97,9 +90,9 @@ impl TokenProvider {
         if kept.is_some() && kept != before {
             return Ok(());
         }
-        let origin = match work {
-            TokenTask::Replace { .. } => self.replace(before.as_ref(), None, self.oauth.scopes.clone()).await?,
-            TokenTask::Refused(error) => self.resolve_refusal(before.as_ref(), &error).await?,
+        let origin = match refused {
+            None => self.replace(before.as_ref(), None, self.oauth.scopes.clone()).await?,
+            Some(error) => self.resolve_refusal(before.as_ref(), &error).await?,
         };
         self.entry.change(|record| record.url = self.url.to_string());
         self.reload();
@@ -107,17 +100,11 @@ impl TokenProvider {
         Ok(())
     }
 
-    /// Succeeds if there is a newer token than this one, else fails with the current one.
-    fn token_after(&self, edition: u64) -> Result<(), Option<OAuthToken>> {
-        let held = self.current();
-        if held.token.is_some() && held.edition > edition { Ok(()) } else { Err(held.token.clone()) }
-    }
-
     /// Reports whether a token could resolve this refusal, according to the configuration or the server's challenge.
     pub(super) fn can_resolve(&self, refused: &HttpError) -> bool {
         let challenge = refused.challenge.as_deref().unwrap_or_default();
-        let said = self.oauth.is_configured || challenge.to_ascii_lowercase().contains("bearer");
-        said || self.browse.is_some() || self.current().token.is_some()
+        let names_tokens = self.oauth.is_configured || challenge.to_ascii_lowercase().contains("bearer");
+        names_tokens || self.browse.is_some() || self.current().token.is_some()
     }
 
     /// Gets the token that a refused request needs.
@@ -145,8 +132,7 @@ impl TokenProvider {
             (token.is_some() && held.accepted < held.edition).then_some(held.origin)
         };
         if unseen == Some(TokenOrigin::Granted) {
-            let text = "the server refuses the token that was just issued for it";
-            return Err(OAuthError::Refused(text.to_owned()));
+            return Err(OAuthError::Refused("the server refuses the token that was just issued for it".to_owned()));
         }
         let replaced = match unseen {
             Some(TokenOrigin::Refreshed) => Err(OAuthError::NeedsPerson),
@@ -173,15 +159,13 @@ impl TokenProvider {
         needed: &[String],
     ) -> Result<TokenOrigin, OAuthError> {
         if needed.is_empty() || token.is_some_and(|token| token.allows(needed)) {
-            let text = "the server refuses a request that the token allows";
-            return Err(OAuthError::Refused(text.to_owned()));
+            return Err(OAuthError::Refused("the server refuses a request that the token allows".to_owned()));
         }
         let record = self.entry.load();
         // If nobody could be asked last time, somebody may be there now.
         let could_ask = self.browse.is_some() || self.oauth.grant == OAuthGrant::ClientCredentials;
         if could_ask && token.is_some() && needed.iter().all(|scope| record.wanted.contains(scope)) {
-            let text = format!("{} was requested and not granted", needed.join(" "));
-            return Err(OAuthError::Refused(text));
+            return Err(OAuthError::Refused(format!("{} was requested and not granted", needed.join(" "))));
         }
         self.entry.change(|record| record.wanted = union(&record.wanted, needed));
         let scopes = union(&union(&self.oauth.scopes, granted), &union(&record.wanted, needed));
@@ -306,7 +290,11 @@ impl TokenProvider {
             OAuthGrant::AuthorizationCode => format!("run `toolgate auth login {}`", self.server),
             OAuthGrant::ClientCredentials => format!("check the auth of server {:?}", self.server),
         };
-        error.to_failed(&hint)
+        RequestError::unsent(match error {
+            OAuthError::Unreachable(_) => Failure::Connect(error.to_string()),
+            OAuthError::NeedsPerson => Failure::NeedsAuth(hint),
+            other => Failure::NeedsAuth(format!("{other}; {hint}")),
+        })
     }
 
     /// Removes secrets from an error, because authorization servers may echo what they were sent.
@@ -334,11 +322,6 @@ pub(super) fn union(one: &[String], other: &[String]) -> Vec<String> {
         }
     }
     all
-}
-
-/// Locks a mutex, also after a panic; every change leaves the value consistent.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The number of recent tokens that stay secret.

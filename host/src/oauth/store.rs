@@ -2,8 +2,9 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use rmcp::transport::auth::{AuthError, CredentialStore, StoredCredentials};
@@ -14,6 +15,7 @@ use tokio::time::Instant;
 use super::OAuthError;
 use crate::config::trust::state_folder;
 use crate::config::variables::Variables;
+use crate::lock::lock;
 use crate::private_files;
 
 /// The folder that stores tokens, or memory.
@@ -54,7 +56,8 @@ impl TokenStore {
 
 /// The stored tokens of one server.
 pub(super) struct TokenEntry {
-    file: Option<PathBuf>,
+    /// The file, if tokens are stored in one.
+    pub(super) file: Option<PathBuf>,
     cache: Mutex<CachedRecord>,
 }
 
@@ -105,27 +108,22 @@ pub(super) struct TokenFileStamp {
 }
 
 impl TokenEntry {
-    /// Returns the file, if tokens are stored in one.
-    pub(super) fn file(&self) -> Option<&Path> {
-        self.file.as_deref()
-    }
-
     /// Reports whether the file has changed since it was read.
     pub(super) fn is_changed(&self) -> bool {
-        let memory = self.cache();
+        let memory = lock(&self.cache);
         !memory.unwritten && self.file.as_deref().and_then(stamp) != memory.stamp
     }
 
     /// Returns the stored record.
     pub(super) fn load(&self) -> TokenRecord {
-        let mut memory = self.cache();
+        let mut memory = lock(&self.cache);
         self.read(&mut memory);
         memory.record.clone()
     }
 
     /// Changes the stored record; if it cannot be written, it stays in memory and a warning is logged.
     pub(super) fn change(&self, change: impl FnOnce(&mut TokenRecord)) {
-        let mut memory = self.cache();
+        let mut memory = lock(&self.cache);
         self.read(&mut memory);
         change(&mut memory.record);
         let Some(file) = &self.file else { return };
@@ -140,7 +138,7 @@ impl TokenEntry {
 
     /// Deletes the stored record.
     pub(super) fn clear(&self) -> io::Result<()> {
-        let mut memory = self.cache();
+        let mut memory = lock(&self.cache);
         *memory = CachedRecord::default();
         match self.file.as_deref().map(fs::remove_file) {
             Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -148,8 +146,9 @@ impl TokenEntry {
         }
     }
 
-    /// Keeps other processes from renewing the same token, because a refresh token may work only once.
-    pub(super) async fn lock_refresh(&self, limit: Duration) -> Result<Option<RefreshLock>, OAuthError> {
+    /// Keeps other processes from renewing the same token until the returned file is dropped, because a refresh token may
+    /// work only once.
+    pub(super) async fn lock_refresh(&self, limit: Duration) -> Result<Option<File>, OAuthError> {
         let Some(file) = &self.file else { return Ok(None) };
         let lock = file.with_extension("lock");
         let opened = lock.parent().map_or(Ok(()), private_files::ensure_folder).and_then(|()| open_lock(&lock));
@@ -158,7 +157,7 @@ impl TokenEntry {
         let until = Instant::now() + limit;
         loop {
             match opened.try_lock() {
-                Ok(()) => return Ok(Some(RefreshLock(opened))),
+                Ok(()) => return Ok(Some(opened)),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => tokio::time::sleep(LOOK).await,
                 Err(TryLockError::WouldBlock) => {
                     let text = format!("another process has been renewing the token for {limit:?}");
@@ -176,7 +175,8 @@ impl TokenEntry {
             return;
         }
         memory.stamp = stamp;
-        memory.record = match read(file) {
+        let text = private_files::read(file.parent().unwrap_or(file), file);
+        memory.record = match text.and_then(|text| serde_json::from_str(&text).map_err(io::Error::other)) {
             Ok(record) => record,
             Err(error) if error.kind() == io::ErrorKind::NotFound => TokenRecord::default(),
             Err(error) => {
@@ -185,14 +185,7 @@ impl TokenEntry {
             }
         };
     }
-
-    fn cache(&self) -> MutexGuard<'_, CachedRecord> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
-
-/// Keeps other processes from renewing the token while it exists.
-pub(super) struct RefreshLock(#[expect(dead_code, reason = "the lock ends with the file")] File);
 
 fn open_lock(file: &Path) -> io::Result<File> {
     match private_files::create_file(file) {
@@ -201,24 +194,14 @@ fn open_lock(file: &Path) -> io::Result<File> {
     }
 }
 
-fn read(file: &Path) -> io::Result<TokenRecord> {
-    let folder = file.parent().unwrap_or(file);
-    serde_json::from_str(&private_files::read(folder, file)?).map_err(io::Error::other)
-}
-
 fn write(file: &Path, record: &TokenRecord) -> io::Result<()> {
-    let folder = file.parent().unwrap_or(file);
-    private_files::ensure_folder(folder)?;
+    private_files::ensure_folder(file.parent().unwrap_or(file))?;
     private_files::replace(file, serde_json::to_string(record)?.as_bytes())
 }
 
 fn stamp(file: &Path) -> Option<TokenFileStamp> {
     let metadata = fs::symlink_metadata(file).ok()?;
-    #[cfg(unix)]
-    let node = std::os::unix::fs::MetadataExt::ino(&metadata);
-    #[cfg(not(unix))]
-    let node = 0;
-    Some(TokenFileStamp { written: metadata.modified().ok(), length: metadata.len(), node })
+    Some(TokenFileStamp { written: metadata.modified().ok(), length: metadata.len(), node: metadata.ino() })
 }
 
 /// Stores the tokens of `rmcp` in an entry.

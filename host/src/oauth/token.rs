@@ -34,9 +34,7 @@ impl OAuthToken {
         #[derive(Deserialize)]
         struct Response {
             access_token: String,
-            #[serde(default)]
             refresh_token: Option<String>,
-            #[serde(default)]
             expires_in: Option<u64>,
         }
         let response = serde_json::to_value(stored.token_response.as_ref()?).ok()?;

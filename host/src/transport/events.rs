@@ -5,14 +5,16 @@ use std::time::Duration;
 use memchr::memchr2;
 
 /// Parses a stream of events.
+#[derive(Default)]
 pub(super) struct SseParser {
-    max: usize,
+    /// The maximum size of an event.
+    pub(super) max: usize,
     /// The beginning of an incomplete line.
     line: Vec<u8>,
     /// Whether the last byte was a CR; a following LF belongs to it.
     after_cr: bool,
-    /// Whether no line has ended yet, so that the next one may begin with a byte order mark.
-    first: bool,
+    /// Whether a line has ended; only the first one may begin with a byte order mark.
+    has_lines: bool,
     name: String,
     /// The lines of data, each with a line feed.
     data: Vec<u8>,
@@ -30,6 +32,13 @@ pub(super) struct SseEvent {
     pub data: String,
 }
 
+impl SseEvent {
+    /// Reports whether it carries a message.
+    pub(super) fn is_message(&self) -> bool {
+        matches!(self.name.as_str(), "" | "message")
+    }
+}
+
 /// The error for an event that exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventTooLarge;
@@ -37,17 +46,7 @@ pub(super) struct EventTooLarge;
 impl SseParser {
     /// Creates a parser of events of at most `max` bytes.
     pub(super) fn new(max: usize) -> Self {
-        SseParser {
-            max,
-            line: Vec::new(),
-            after_cr: false,
-            first: true,
-            name: String::new(),
-            data: Vec::new(),
-            pending_id: None,
-            last_id: None,
-            retry: None,
-        }
+        SseParser { max, ..SseParser::default() }
     }
 
     /// Takes the next bytes, and passes on each event that ends in them.
@@ -65,13 +64,8 @@ impl SseParser {
             self.check_size(end)?;
             self.after_cr = bytes[end] == b'\r';
             let mut line = std::mem::take(&mut self.line);
-            // Most lines arrive whole and are parsed in place.
-            let event = if line.is_empty() {
-                self.end_line(&bytes[..end])
-            } else {
-                line.extend_from_slice(&bytes[..end]);
-                self.end_line(&line)
-            };
+            line.extend_from_slice(&bytes[..end]);
+            let event = self.end_line(&line);
             // Free the buffer of a large message, so that an idle connection does not keep it.
             if line.capacity() <= KEPT {
                 line.clear();
@@ -100,7 +94,7 @@ impl SseParser {
     }
 
     fn end_line(&mut self, mut line: &[u8]) -> Option<SseEvent> {
-        if std::mem::take(&mut self.first) {
+        if !std::mem::replace(&mut self.has_lines, true) {
             line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
         }
         if line.is_empty() {
@@ -113,9 +107,6 @@ impl SseParser {
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match field {
             b"data" => {
-                if self.data.is_empty() {
-                    self.data.reserve_exact(value.len() + 1);
-                }
                 self.data.extend_from_slice(value);
                 self.data.push(b'\n');
             }

@@ -7,15 +7,16 @@ use http::Method;
 use http::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Response, Url};
 
-use super::endpoint::RemoteSite;
+use super::connection::{BoxFuture, Delivery, Outgoing, Receive, Transport};
+use super::connection_tasks::ConnectionTasks;
 use super::events::{SseEvent, SseParser};
+use super::receiver::ClosableReceiver;
 use super::streamable::answer;
-use super::web::body::{self, BodyKind};
-use super::web::connection_tasks::ConnectionTasks;
-use super::web::receiver::ClosableReceiver;
-use super::web::{HttpVersion, WebClient, WebRequest, address, reach};
-use super::{BoxFuture, Delivery, Outgoing, Receive, RequestId, Transport};
 use crate::failure::{Failure, RequestError};
+use crate::web::body::{self, BodyKind};
+use crate::web::errors::{connect_error, http_failure, protocol_error};
+use crate::web::site::RemoteSite;
+use crate::web::{HttpVersion, WebClient, WebRequest, address, reach};
 
 /// Opens the stream and waits for the endpoint of messages.
 pub(super) async fn open(site: &RemoteSite, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
@@ -48,30 +49,17 @@ struct Sse {
 impl Sse {
     async fn post(&self, message: Outgoing) -> Result<Delivery, RequestError> {
         self.receiver.check_open()?;
-        let ask = WebRequest {
-            method: Method::POST,
-            url: self.endpoint.clone(),
-            headers: &|| self.headers.clone(),
-            body: Bytes::from(message.text),
-            repeatable: message.repeatable,
-        };
-        let response = self.web.send(ask).await?;
+        let headers = || self.headers.clone();
+        let (body, repeatable) = (Bytes::from(message.text), message.repeatable);
+        let request = WebRequest::new(Method::POST, &self.endpoint, &headers);
+        let response = self.web.send(WebRequest { body, repeatable, ..request }).await?;
         if !response.status().is_success() {
-            return self.receive_error(response, message.request).await;
+            // The session id is in the URL.
+            let error = answer::read_error(response, true, &self.web).await;
+            return error.deliver(message.request, &self.receiver);
         }
         self.tasks.finish_or_spawn(body::drain(response));
         Ok(Delivery::Written)
-    }
-
-    /// Handles a response that is not a success: an error of this request, or of the whole session.
-    async fn receive_error(&self, response: Response, request: Option<RequestId>) -> Result<Delivery, RequestError> {
-        // The session id is in the URL.
-        let refusal = answer::read_error(response, true, &self.web).await;
-        let answer = match request {
-            Some(id) => refusal.answer_to(id).map(|message| self.receiver.receive(message, Some(id))),
-            None => Err(refusal.error),
-        };
-        answer.map(|()| Delivery::Exchanged).map_err(|error| RequestError::sent(Failure::Http(error)))
     }
 }
 
@@ -92,7 +80,6 @@ impl Transport for Sse {
 struct Stream {
     response: Response,
     parser: SseParser,
-    max: usize,
 }
 
 impl Stream {
@@ -102,25 +89,20 @@ impl Stream {
             headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
             headers
         };
-        let (url, body) = (web.address().clone(), Bytes::new());
-        let ask = WebRequest { method: Method::GET, url, headers: &headers, body, repeatable: true };
-        let mut response = web.send(ask).await?;
+        let response = web.send(WebRequest::new(Method::GET, web.address(), &headers)).await?;
         if !response.status().is_success() {
-            return Err(RequestError::sent(Failure::Http(web.failed_answer(response, false).await)));
+            return Err(http_failure(web.failed_answer(response, false).await));
         }
         body::check_encoding(&response)?;
         let kind = match body::body_kind(&response) {
             BodyKind::Events => {
-                let max = web.max_message_bytes();
-                return Ok(Stream { response, parser: SseParser::new(max), max });
+                return Ok(Stream { response, parser: SseParser::new(web.max_message_bytes()) });
             }
             BodyKind::Json => "application/json".to_owned(),
             BodyKind::Unspecified => "unknown".to_owned(),
             BodyKind::Other(kind) => kind,
         };
-        let start = web.beginning(&mut response).await;
-        let how = format!("answered with content type {kind}: {}", body::excerpt(&start));
-        Err(RequestError::sent(Failure::Protocol(how)))
+        Err(web.unexpected_kind(&kind, response).await)
     }
 
     /// Reads until the server names the endpoint of messages; also returns the messages that came before it.
@@ -130,55 +112,48 @@ impl Stream {
         while let Some(chunk) = body::next(&mut self.response).await? {
             self.push(&chunk, |event| match event.name.as_str() {
                 "endpoint" => _ = endpoint.get_or_insert(event.data),
-                "" | "message" => early.push(event.data),
+                _ if event.is_message() => early.push(event.data),
                 _ => {}
             })?;
             if let Some(endpoint) = &endpoint {
                 return Ok((self.resolve(endpoint, site)?, early));
             }
         }
-        Err(RequestError::sent(Failure::Protocol("the stream ended before it named an endpoint".to_owned())))
+        Err(protocol_error("the stream ended before it named an endpoint"))
     }
 
     /// Resolves the endpoint of messages. The stream may have been redirected, but messages go only to the site.
     fn resolve(&self, endpoint: &str, site: &Url) -> Result<Url, RequestError> {
-        let refuse = |why: String| RequestError::unsent(Failure::Connect(why));
-        let base = self.response.url();
-        let url =
-            base.join(endpoint.trim()).map_err(|error| refuse(format!("the endpoint is not an address: {error}")))?;
+        let url = self.response.url().join(endpoint.trim());
+        let url = url.map_err(|error| connect_error(format!("the endpoint is not an address: {error}")))?;
         if !reach::may_carry_messages(site, &url) {
             let (from, to) = (address::display_url(site), address::display_url(&url));
-            return Err(refuse(format!("{from} wants messages sent to another origin, {to}")));
+            return Err(connect_error(format!("{from} wants messages sent to another origin, {to}")));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(refuse("the endpoint has a login in its address".to_owned()));
+            return Err(connect_error("the endpoint has a login in its address"));
         }
         Ok(url)
     }
 
-    async fn run(mut self, ending: Arc<ClosableReceiver>) {
-        let why = loop {
-            match body::next(&mut self.response).await {
-                // Reconnecting would be a new session, which is not decided here.
-                Ok(None) => break Failure::Closed,
-                Err(failed) => break failed.failure,
-                Ok(Some(chunk)) => {
-                    let pushed = self.push(&chunk, |event| {
-                        if matches!(event.name.as_str(), "" | "message") {
-                            ending.receive(event.data.into(), None);
-                        }
-                    });
-                    if let Err(failed) = pushed {
-                        break failed.failure;
+    async fn run(mut self, receiver: Arc<ClosableReceiver>) {
+        let mut read = async || -> Result<(), RequestError> {
+            while let Some(chunk) = body::next(&mut self.response).await? {
+                self.push(&chunk, |event| {
+                    if event.is_message() {
+                        receiver.receive(event.data.into(), None);
                     }
-                }
+                })?;
             }
+            Ok(())
         };
-        ending.close(why);
+        // Reconnecting would be a new session, which is not decided here.
+        let why = read().await.err().map_or(Failure::Closed, |failed| failed.failure);
+        receiver.close(why);
     }
 
     fn push(&mut self, chunk: &[u8], on_event: impl FnMut(SseEvent)) -> Result<(), RequestError> {
-        self.parser.push(chunk, on_event).map_err(|_| body::too_large("an event", self.max))
+        self.parser.push(chunk, on_event).map_err(|_| body::too_large("an event", self.parser.max))
     }
 }
 

@@ -19,15 +19,14 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
+use super::connection::{BoxFuture, Delivery, Outgoing, Receive, Transport};
 use super::endpoint::Program;
-use super::{BoxFuture, Delivery, Outgoing, Receive, Transport};
 use crate::failure::{Failure, RequestError};
-use group::ProcessGroup;
 use spawn::SpawnedProcess;
 use stderr::StderrTail;
 use stdin::{StdinWriter, WriteError};
 use stdout::StdoutReader;
-use supervisor::ProcessSupervisor;
+use supervisor::{ProcessSupervisor, StdioShared};
 
 /// Starts the program; the receiver gets its messages and learns of its end.
 pub async fn open(program: &Program, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
@@ -35,27 +34,28 @@ pub async fn open(program: &Program, receiver: Arc<dyn Receive>) -> Result<Arc<d
     let shared = Arc::new(StdioShared {
         group,
         stdin: StdinWriter::new(stdin),
-        stderr: StderrTail::new(program.secrets.clone()),
+        stderr: Arc::new(StderrTail::new(program.secrets.clone())),
         close: Notify::new(),
     });
     let (over, over_seen) = watch::channel(None);
-    let tail = stderr::read_stderr(stderr, shared.clone()).in_current_span();
-    let lines = StdoutReader::new(stdout, program, receiver.clone());
-    let supervisor = ProcessSupervisor::new(shared.clone(), child, lines, tail, over, receiver, program.grace);
+    let mut stderr_task = JoinSet::new();
+    stderr_task.spawn(stderr::read_stderr(stderr, shared.stderr.clone()).in_current_span());
+    let supervisor = ProcessSupervisor {
+        shared: shared.clone(),
+        child,
+        exit: None,
+        stdout: StdoutReader::new(stdout, program, receiver.clone()),
+        output_end: None,
+        stderr: stderr_task,
+        over,
+        receiver,
+        grace: program.grace,
+    };
     let mut tasks = JoinSet::new();
     tasks.spawn(supervisor.run().in_current_span());
     let writing = shared.clone();
     tasks.spawn(async move { writing.stdin.run().await }.in_current_span());
     Ok(Arc::new(Stdio { shared, over: over_seen, _tasks: tasks }))
-}
-
-/// State that the handle and the tasks of one connection share.
-struct StdioShared {
-    group: ProcessGroup,
-    stdin: StdinWriter,
-    stderr: StderrTail,
-    /// Notified when somebody closes the connection.
-    close: Notify,
 }
 
 /// The handle of a connection.
@@ -105,10 +105,8 @@ impl Stdio {
     /// Waits for the reason of an end that has begun, within the supervisor's own limit.
     async fn end(&self) -> Failure {
         let mut over = self.over.clone();
-        match over.wait_for(Option::is_some).await {
-            Ok(why) => why.clone().unwrap_or(Failure::Closed),
-            Err(_) => Failure::Closed,
-        }
+        let why = over.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+        why.unwrap_or(Failure::Closed)
     }
 }
 

@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::stream::SplitStream;
 use reqwest::Upgraded;
-use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
@@ -20,11 +19,13 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tracing::{debug, warn};
 
-use super::endpoint::RemoteSite;
-use super::web::body;
-use super::web::receiver::ClosableReceiver;
-use super::{BoxFuture, Delivery, Outgoing, Receive, Transport};
+use super::connection::{BoxFuture, Delivery, Outgoing, Receive, Transport};
+use super::connection_tasks::ConnectionTasks;
+use super::receiver::ClosableReceiver;
 use crate::failure::{Failure, RequestError};
+use crate::web::body;
+use crate::web::site::RemoteSite;
+use frames::Sink;
 
 /// Connects and performs the handshake.
 pub(super) async fn open(site: &RemoteSite, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
@@ -50,13 +51,12 @@ async fn open_with(
     let receiver = Arc::new(ClosableReceiver::new(receiver));
     let close_requested = Arc::new(Notify::new());
     let (queue, waiting) = mpsc::channel(QUEUE);
-    let mut tasks = JoinSet::new();
+    let tasks = ConnectionTasks::default();
     tasks.spawn(write(sink, waiting, receiver.clone(), close_requested.clone(), pulse.ping));
     let reader = Reader { stream, receiver: receiver.clone(), max: site.max_message_bytes, silence: pulse.silence };
-    let (over, ended) = oneshot::channel();
-    tasks.spawn(reader.run(over));
-    let (socket_tasks, room) = (Mutex::new(SocketTasks { tasks, ended }), Arc::new(Semaphore::new(MOST_WAITING)));
-    Ok(Arc::new(WebSocket { queue, room, receiver, close_requested, socket_tasks }))
+    tasks.spawn(reader.run());
+    let room = Arc::new(Semaphore::new(MOST_WAITING));
+    Ok(Arc::new(WebSocket { queue, room, receiver, close_requested, tasks }))
 }
 
 struct WebSocket {
@@ -65,13 +65,8 @@ struct WebSocket {
     room: Arc<Semaphore>,
     receiver: Arc<ClosableReceiver>,
     close_requested: Arc<Notify>,
-    socket_tasks: Mutex<SocketTasks>,
-}
-
-struct SocketTasks {
-    /// The reader and the writer, aborted when this is dropped.
-    tasks: JoinSet<()>,
-    ended: oneshot::Receiver<()>,
+    /// The reader and the writer.
+    tasks: ConnectionTasks,
 }
 
 /// A message that waits to be written.
@@ -108,20 +103,16 @@ impl Transport for WebSocket {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            let mut end = self.socket_tasks.lock().await;
-            let SocketTasks { tasks, ended } = &mut *end;
             if self.receiver.check_open().is_ok() {
                 self.close_requested.notify_one();
-                // The reader ends when the server has answered the close frame.
-                let _ = tokio::time::timeout(GOODBYE, ended).await;
+                // The reader ends the connection when the server has answered the close frame.
+                let _ = tokio::time::timeout(GOODBYE, self.receiver.ended()).await;
             }
-            tasks.shutdown().await;
+            self.tasks.shutdown().await;
             self.receiver.close(Failure::Closed);
         })
     }
 }
-
-type Sink = SplitSink<WebSocketStream<Upgraded>, Message>;
 
 /// Writes whole messages, so that a caller that goes away cannot tear one.
 async fn write(
@@ -174,12 +165,10 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads to the end, and reports when it is over.
-    async fn run(mut self, over: oneshot::Sender<()>) {
+    /// Reads to the end.
+    async fn run(mut self) {
         let why = self.read().await;
         self.receiver.close(why);
-        // Nobody may be waiting for it.
-        let _ = over.send(());
         // This sends our answer to a close frame; how the server then disconnects does not matter.
         let rest = async { while let Some(Ok(_)) = self.stream.next().await {} };
         let _ = tokio::time::timeout(GOODBYE, rest).await;

@@ -2,7 +2,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::transport::web::fixture::*;
+use crate::web::fixture::*;
 
 /// A server whose stream the test writes by hand.
 struct Bench {

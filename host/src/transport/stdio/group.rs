@@ -1,12 +1,13 @@
 //! The process group of a server, which is killed as a whole.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use super::descendants::{self, Process};
 use super::watchdog::WatchdogEntry;
+use crate::lock::lock;
 
 /// A process group that we started, identified by its leader.
 pub(super) struct ProcessGroup {
@@ -29,7 +30,7 @@ impl ProcessGroup {
 
     /// Notes that the leader has ended; if it was the last member, the group is gone too.
     pub(super) fn leader_ended(&self) {
-        let mut entry = self.entry();
+        let mut entry = lock(&self.entry);
         if self.pid().is_none_or(|pid| test_kill_process_group(pid) == Err(Errno::SRCH)) {
             *entry = None;
         }
@@ -37,14 +38,14 @@ impl ProcessGroup {
 
     /// Sends a signal to the whole group.
     pub(super) fn signal(&self, signal: Signal) {
-        if self.entry().is_some() {
+        if lock(&self.entry).is_some() {
             self.send(signal);
         }
     }
 
     /// Kills the rest of the group. Nothing survives SIGKILL, and no fork can escape it, so the group is gone.
     pub(super) fn kill(&self) {
-        let mut entry = self.entry();
+        let mut entry = lock(&self.entry);
         if entry.is_some() {
             self.send(Signal::KILL);
             *entry = None;
@@ -60,7 +61,7 @@ impl ProcessGroup {
 
     /// Returns all descendants of the group's members; its number is not reused while a member exists.
     pub(super) fn descendants(&self) -> Vec<Process> {
-        let gone = self.entry().is_none();
+        let gone = lock(&self.entry).is_none();
         if gone { Vec::new() } else { descendants::of(self.leader) }
     }
 
@@ -76,10 +77,6 @@ impl ProcessGroup {
 
     fn pid(&self) -> Option<Pid> {
         i32::try_from(self.leader).ok().and_then(Pid::from_raw)
-    }
-
-    fn entry(&self) -> MutexGuard<'_, Option<WatchdogEntry>> {
-        self.entry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,12 +1,13 @@
 //! A server's standard error: each line is logged, and the last ones are kept for errors.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
-use super::{StdioShared, excerpt};
+use super::excerpt;
 use crate::config::secrets::Secrets;
+use crate::lock::lock;
 
 /// The end of the output, without secrets.
 #[derive(Default)]
@@ -23,14 +24,14 @@ struct TailBytes {
 }
 
 /// Reads until the end without pause, so that the server never has to wait.
-pub(super) async fn read_stderr(mut pipe: pipe::Receiver, link: Arc<StdioShared>) {
+pub(super) async fn read_stderr(mut pipe: pipe::Receiver, tail: Arc<StderrTail>) {
     let mut buffer = vec![0; READ];
-    let mut log = LineLogger { line: Vec::new(), secrets: link.stderr.secrets.clone() };
+    let mut log = LineLogger { line: Vec::new(), secrets: tail.secrets.clone() };
     loop {
         match pipe.read(&mut buffer).await {
             Ok(0) => break,
             Ok(count) => {
-                link.stderr.push(&buffer[..count]);
+                tail.push(&buffer[..count]);
                 if tracing::enabled!(tracing::Level::DEBUG) {
                     log.push(&buffer[..count]);
                 }
@@ -52,7 +53,7 @@ impl StderrTail {
 
     /// Returns the last lines as text; the caller must escape control characters before printing.
     pub(super) fn text(&self) -> String {
-        let kept = self.kept();
+        let kept = lock(&self.kept);
         let text = String::from_utf8_lossy(&kept.bytes);
         // Redact before cutting: half of a secret cannot be recognised.
         let text = self.secrets.redact(&text);
@@ -76,16 +77,12 @@ impl StderrTail {
     }
 
     fn push(&self, bytes: &[u8]) {
-        let mut kept = self.kept();
+        let mut kept = lock(&self.kept);
         let newest = &bytes[bytes.len().saturating_sub(MOST_BYTES)..];
         let older = (kept.bytes.len() + newest.len()).saturating_sub(MOST_BYTES);
         kept.cut |= older > 0 || newest.len() < bytes.len();
         kept.bytes.drain(..older);
         kept.bytes.extend_from_slice(newest);
-    }
-
-    fn kept(&self) -> MutexGuard<'_, TailBytes> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, PipeWriter, Write};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::json;
+use crate::lock::lock;
 
 /// The standard input of a server.
 pub(super) struct StdinWriter {
@@ -18,7 +19,7 @@ pub(super) struct StdinWriter {
     /// Notified when the queue changes.
     changed: Notify,
     /// Notified when the pipe breaks: the server has ended or closed its input.
-    broken: Notify,
+    pub(super) broken: Notify,
 }
 
 /// The reason why a line was not written.
@@ -40,19 +41,15 @@ struct WriteQueue {
     closing: bool,
 }
 
+/// Reports whether a queued line was written.
+type Outcome = oneshot::Receiver<Result<(), WriteError>>;
+
 struct QueuedLine {
     bytes: Vec<u8>,
     written: usize,
     done: oneshot::Sender<Result<(), WriteError>>,
-    /// `None` for a line that came when the queue was empty: it may be partly written, so it cannot wait for room.
+    /// Its part of the room.
     _room: Option<OwnedSemaphorePermit>,
-}
-
-/// The outcome of an attempt to write a line.
-enum WriteAttempt {
-    Written,
-    Queued(oneshot::Receiver<Result<(), WriteError>>),
-    NoRoom(Vec<u8>),
 }
 
 impl StdinWriter {
@@ -70,17 +67,12 @@ impl StdinWriter {
     /// all.
     pub(super) async fn write(&self, text: String) -> Result<(), WriteError> {
         let line = json::line(text).into_bytes();
-        let mut offer = self.try_write(line, None)?;
-        if let WriteAttempt::NoRoom(line) = offer {
-            let permits = room_for(&line);
-            // The semaphore is never closed.
-            let room = self.room.clone().acquire_many_owned(permits).await.ok();
-            offer = self.try_write(line, room)?;
-        }
-        match offer {
-            WriteAttempt::Written => Ok(()),
-            WriteAttempt::Queued(done) => done.await.unwrap_or(Err(WriteError::Broken { partly_written: true })),
-            WriteAttempt::NoRoom(_) => Err(WriteError::Broken { partly_written: false }),
+        // A line longer than the whole queue takes all of it; the semaphore is never closed.
+        let permits = line.len().min(MOST_WAITING) as u32;
+        let room = self.room.clone().acquire_many_owned(permits).await.ok();
+        match self.write_or_queue(line, room)? {
+            Some(done) => done.await.unwrap_or(Err(WriteError::Broken { partly_written: true })),
+            None => Ok(()),
         }
     }
 
@@ -89,32 +81,28 @@ impl StdinWriter {
         loop {
             self.changed.notified().await;
             if let Err(error) = self.drain().await {
-                self.breaks(self.queue(), &error);
+                self.breaks(lock(&self.queue), &error);
             }
         }
     }
 
     /// Closes the input once the queue is written; new lines are rejected.
     pub(super) fn close(&self) {
-        let mut queue = self.queue();
+        let mut queue = lock(&self.queue);
         queue.closing = true;
         queue.close_if_done();
     }
 
     /// Fails all queued lines and closes the pipe.
     pub(super) fn fail(&self) {
-        self.queue().fail();
+        lock(&self.queue).fail();
         // The task must release its copy of the pipe.
         self.changed.notify_one();
     }
 
-    /// Waits until the pipe breaks.
-    pub(super) async fn broken(&self) {
-        self.broken.notified().await;
-    }
-
-    fn try_write(&self, line: Vec<u8>, mut room: Option<OwnedSemaphorePermit>) -> Result<WriteAttempt, WriteError> {
-        let mut queue = self.queue();
+    /// Writes a line if no other waits, and queues what does not fit into the pipe; returns what reports its end.
+    fn write_or_queue(&self, line: Vec<u8>, room: Option<OwnedSemaphorePermit>) -> Result<Option<Outcome>, WriteError> {
+        let mut queue = lock(&self.queue);
         if queue.closing {
             return Err(WriteError::Closing);
         }
@@ -122,28 +110,23 @@ impl StdinWriter {
         let mut written = 0;
         if queue.lines.is_empty() {
             match none_if_full((&*pipe).write(&line)) {
-                Ok(count) if count == line.len() => return Ok(WriteAttempt::Written),
+                Ok(count) if count == line.len() => return Ok(None),
                 Ok(count) => written = count,
                 Err(error) => {
                     self.breaks(queue, &error);
                     return Err(WriteError::Broken { partly_written: false });
                 }
             }
-        } else if room.is_none() {
-            room = self.room.clone().try_acquire_many_owned(room_for(&line)).ok();
-            if room.is_none() {
-                return Ok(WriteAttempt::NoRoom(line));
-            }
         }
-        let (done, waiting) = oneshot::channel();
+        let (done, outcome) = oneshot::channel();
         queue.lines.push_back(QueuedLine { bytes: line, written, done, _room: room });
         drop(queue);
         self.changed.notify_one();
-        Ok(WriteAttempt::Queued(waiting))
+        Ok(Some(outcome))
     }
 
     async fn drain(&self) -> io::Result<()> {
-        let pipe = match &*self.queue() {
+        let pipe = match &*lock(&self.queue) {
             WriteQueue { pipe: Some(pipe), lines, .. } if !lines.is_empty() => pipe.try_clone()?,
             _ => return Ok(()),
         };
@@ -160,7 +143,7 @@ impl StdinWriter {
 
     /// Writes more of the first line; returns whether anything is left.
     fn advance(&self, pipe: &pipe::Sender) -> io::Result<bool> {
-        let mut queue = self.queue();
+        let mut queue = lock(&self.queue);
         // Lines whose senders gave up before writing began are not sent.
         while queue.lines.front().is_some_and(|line| line.written == 0 && line.done.is_closed()) {
             queue.lines.pop_front();
@@ -183,10 +166,6 @@ impl StdinWriter {
         queue.fail();
         drop(queue);
         self.broken.notify_one();
-    }
-
-    fn queue(&self) -> MutexGuard<'_, WriteQueue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -211,11 +190,6 @@ fn none_if_full(written: io::Result<usize>) -> io::Result<usize> {
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
         written => written,
     }
-}
-
-/// Returns the permits for a line; one longer than the whole queue takes all of it.
-fn room_for(line: &[u8]) -> u32 {
-    line.len().min(MOST_WAITING) as u32
 }
 
 const MOST_WAITING: usize = 64 << 20;

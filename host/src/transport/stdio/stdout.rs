@@ -9,7 +9,7 @@ use tokio::net::unix::pipe;
 
 use super::excerpt;
 use crate::config::secrets::Secrets;
-use crate::transport::Receive;
+use crate::transport::connection::Receive;
 use crate::transport::endpoint::Program;
 
 /// The standard output of a server.
@@ -56,8 +56,8 @@ impl StdoutReader {
                 self.deliver_last();
                 return OutputEnd::Closed;
             }
-            if let Err(LineTooLong) = self.split(searched) {
-                return OutputEnd::TooLong(self.limit);
+            if let Err(end) = self.split(searched) {
+                return end;
             }
             if count == READ {
                 // A server that writes without end must not delay timers and signals.
@@ -72,29 +72,23 @@ impl StdoutReader {
     }
 
     /// Delivers all complete lines; there is no line end before `searched`.
-    fn split(&mut self, mut searched: usize) -> Result<(), LineTooLong> {
+    fn split(&mut self, mut searched: usize) -> Result<(), OutputEnd> {
         let mut start = 0;
         while let Some(ahead) = memchr(b'\n', &self.buffer[searched..]) {
             let end = searched + ahead;
             if end - start > self.limit {
-                return Err(LineTooLong);
+                return Err(OutputEnd::TooLong(self.limit));
             }
+            self.deliver(self.buffer[start..end].to_vec());
             searched = end + 1;
-            if start == 0 && end >= READ {
-                // A long line takes the buffer, and the few bytes after it move to a new one.
-                let mut rest = Vec::with_capacity(READ.max(self.buffer.len() - searched));
-                rest.extend_from_slice(&self.buffer[searched..]);
-                let mut line = mem::replace(&mut self.buffer, rest);
-                line.truncate(end);
-                searched = 0;
-                self.deliver(line);
-            } else {
-                self.deliver(self.buffer[start..end].to_vec());
-            }
             start = searched;
         }
         self.buffer.drain(..start);
-        if self.buffer.len() > self.limit { Err(LineTooLong) } else { Ok(()) }
+        if start > READ {
+            // Free the space of a long line, so that an idle connection does not keep it.
+            self.buffer.shrink_to(READ);
+        }
+        if self.buffer.len() > self.limit { Err(OutputEnd::TooLong(self.limit)) } else { Ok(()) }
     }
 
     /// Delivers a last line without a line end only if it is complete: if the server died while writing it, its exit
@@ -142,9 +136,6 @@ impl StdoutReader {
         }
     }
 }
-
-/// The error for a line that is too long.
-struct LineTooLong;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const READ: usize = 64 * 1024;

@@ -1,33 +1,44 @@
 //! Supervises a server's process: reads its output, notices its end, and ends it on request.
 
-use std::future::Future;
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use tokio::process::Child;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::descendants;
+use super::group::ProcessGroup;
+use super::stderr::StderrTail;
+use super::stdin::StdinWriter;
 use super::stdout::{OutputEnd, StdoutReader};
-use super::{StdioShared, descendants};
 use crate::failure::{Failure, ProcessExit, RequestError};
-use crate::transport::Receive;
+use crate::transport::connection::Receive;
+
+/// State that the handle and the tasks of one connection share.
+pub(super) struct StdioShared {
+    pub(super) group: ProcessGroup,
+    pub(super) stdin: StdinWriter,
+    pub(super) stderr: Arc<StderrTail>,
+    /// Notified when somebody closes the connection.
+    pub(super) close: Notify,
+}
 
 /// The task that supervises a server's process.
 pub(super) struct ProcessSupervisor {
-    shared: Arc<StdioShared>,
-    child: Child,
-    exit: Option<ProcessExit>,
-    stdout: StdoutReader,
-    output_end: Option<OutputEnd>,
+    pub(super) shared: Arc<StdioShared>,
+    pub(super) child: Child,
+    pub(super) exit: Option<ProcessExit>,
+    pub(super) stdout: StdoutReader,
+    pub(super) output_end: Option<OutputEnd>,
     /// The task that reads standard error; empty once it has ended.
-    stderr: JoinSet<()>,
-    over: watch::Sender<Option<Failure>>,
-    receiver: Arc<dyn Receive>,
-    grace: Duration,
+    pub(super) stderr: JoinSet<()>,
+    pub(super) over: watch::Sender<Option<Failure>>,
+    pub(super) receiver: Arc<dyn Receive>,
+    pub(super) grace: Duration,
 }
 
 /// The reason why the end began.
@@ -41,26 +52,12 @@ enum EndCause {
 }
 
 impl ProcessSupervisor {
-    pub(super) fn new(
-        shared: Arc<StdioShared>,
-        child: Child,
-        stdout: StdoutReader,
-        stderr: impl Future<Output = ()> + Send + 'static,
-        over: watch::Sender<Option<Failure>>,
-        receiver: Arc<dyn Receive>,
-        grace: Duration,
-    ) -> Self {
-        let mut tasks = JoinSet::new();
-        tasks.spawn(stderr);
-        ProcessSupervisor { shared, child, exit: None, stdout, output_end: None, stderr: tasks, over, receiver, grace }
-    }
-
     /// Runs until nothing of the server is left.
     pub(super) async fn run(mut self) {
         let link = self.shared.clone();
         let cause = tokio::select! {
-            () = self.watch() => EndCause::Ended,
-            () = link.stdin.broken() => EndCause::InputClosed,
+            () = self.run_until(|now| now.exit.is_some() || now.output_end.is_some()) => EndCause::Ended,
+            () = link.stdin.broken.notified() => EndCause::InputClosed,
             () = link.close.notified() => EndCause::Requested,
         };
         if let EndCause::Requested = cause {
@@ -68,7 +65,7 @@ impl ProcessSupervisor {
             return self.report_end(Failure::Closed);
         }
         // The missing parts come at once or not at all; an error means that they did not.
-        let _ = timeout(SETTLE, self.settle()).await;
+        let _ = timeout(SETTLE, self.run_until(Self::is_settled)).await;
         match (&self.output_end, self.exit.take()) {
             (Some(OutputEnd::TooLong(limit)), exit) => {
                 let why = format!("a line of more than {limit} bytes; raise max_message_bytes to allow it");
@@ -92,9 +89,9 @@ impl ProcessSupervisor {
         }
     }
 
-    /// Runs until the process ends or closes its output; it may close standard error.
-    async fn watch(&mut self) {
-        while self.exit.is_none() && self.output_end.is_none() {
+    /// Runs until this holds, which is checked whenever the output, the process or standard error ends.
+    async fn run_until(&mut self, is_done: impl Fn(&Self) -> bool) {
+        while !is_done(self) {
             self.step().await;
         }
     }
@@ -113,14 +110,16 @@ impl ProcessSupervisor {
         }
     }
 
-    /// Runs until everything has ended, or a line is too long.
-    async fn settle(&mut self) {
-        while self.exit.is_none() || self.output_end.is_none() || !self.stderr.is_empty() {
-            if let Some(OutputEnd::TooLong(_)) = self.output_end {
-                return;
-            }
-            self.step().await;
-        }
+    /// Reports whether everything has ended, or a line is too long.
+    fn is_settled(&self) -> bool {
+        let too_long = matches!(self.output_end, Some(OutputEnd::TooLong(_)));
+        too_long || self.is_gone() && self.stderr.is_empty()
+    }
+
+    /// Reports whether the process has ended, and everything that holds its output, because a launcher may end before
+    /// its server.
+    fn is_gone(&self) -> bool {
+        self.exit.is_some() && self.output_end.is_some()
     }
 
     /// Shuts the process down: closes its input, then sends SIGTERM, then SIGKILL.
@@ -139,15 +138,8 @@ impl ProcessSupervisor {
         self.gone_within(SETTLE).await;
     }
 
-    /// Waits for the process to end, and for everything that holds its output, because a launcher may end before its
-    /// server.
     async fn gone_within(&mut self, limit: Duration) -> bool {
-        let gone = async {
-            while self.exit.is_none() || self.output_end.is_none() {
-                self.step().await;
-            }
-        };
-        timeout(limit, gone).await.is_ok()
+        timeout(limit, self.run_until(Self::is_gone)).await.is_ok()
     }
 
     /// Reports to everybody that the connection is over.

@@ -9,10 +9,12 @@
 //! also removes a program that failed to start, whose process id is unknown to us.
 
 use std::collections::BTreeMap;
-use std::io::{self, PipeReader, PipeWriter};
+use std::io::{self, PipeReader, PipeWriter, Write as _};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::lock::lock;
 
 /// The registration of one group; dropping it removes the group.
 pub(super) struct WatchdogEntry {
@@ -22,7 +24,7 @@ pub(super) struct WatchdogEntry {
 
 /// Reserves an entry for a group that is about to start, and starts the watchdog if none runs.
 pub(super) fn reserve_entry() -> WatchdogEntry {
-    let mut state = watchdog_state();
+    let mut state = lock(&WATCHDOG);
     state.ensure_running();
     state.last += 1;
     WatchdogEntry { number: state.last, pipe: state.process.as_ref().map(|process| process.pipe.clone()) }
@@ -35,7 +37,7 @@ impl WatchdogEntry {
         move || {
             if let Some(pipe) = &pipe {
                 let group = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
-                let line = EntryLine::new(b'+', group, number);
+                let line = EntryLine::new('+', group, number);
                 // A full pipe means that the watchdog hangs; the program starts anyway.
                 let _ = rustix::io::write(&**pipe, line.bytes());
             }
@@ -45,23 +47,23 @@ impl WatchdogEntry {
 
     /// Notes that the group has started.
     pub(super) fn started(&mut self, group: u32) {
-        let mut state = watchdog_state();
+        let mut state = lock(&WATCHDOG);
         state.groups.insert(self.number, group);
         // If a new watchdog has started meanwhile, the child registered with the old one.
         if let Some(process) = &state.process
             && self.pipe.as_ref().is_none_or(|pipe| !Arc::ptr_eq(pipe, &process.pipe))
         {
-            process.send(&EntryLine::new(b'+', group, self.number));
+            process.send(&EntryLine::new('+', group, self.number));
         }
     }
 }
 
 impl Drop for WatchdogEntry {
     fn drop(&mut self) {
-        let mut state = watchdog_state();
+        let mut state = lock(&WATCHDOG);
         let group = state.groups.remove(&self.number).unwrap_or_default();
         if let Some(process) = &state.process {
-            process.send(&EntryLine::new(b'-', group, self.number));
+            process.send(&EntryLine::new('-', group, self.number));
         }
     }
 }
@@ -74,12 +76,8 @@ struct WatchdogState {
     warned: bool,
 }
 
-static KENNEL: Mutex<WatchdogState> =
+static WATCHDOG: Mutex<WatchdogState> =
     Mutex::new(WatchdogState { process: None, groups: BTreeMap::new(), last: 0, warned: false });
-
-fn watchdog_state() -> MutexGuard<'static, WatchdogState> {
-    KENNEL.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl WatchdogState {
     /// Makes sure that a watchdog runs and knows all groups.
@@ -98,7 +96,7 @@ impl WatchdogState {
             }
         };
         if let Some(process) = &self.process {
-            self.groups.iter().for_each(|(&number, &group)| process.send(&EntryLine::new(b'+', group, number)));
+            self.groups.iter().for_each(|(&number, &group)| process.send(&EntryLine::new('+', group, number)));
         }
     }
 }
@@ -129,39 +127,18 @@ impl WatchdogProcess {
 }
 
 /// A line built without allocation, and short enough to be written at once.
-struct EntryLine {
-    text: [u8; 40],
-    start: usize,
-}
+struct EntryLine(io::Cursor<[u8; 40]>);
 
 impl EntryLine {
-    fn new(sign: u8, group: u32, number: u64) -> Self {
-        let mut line = EntryLine { text: [b'\n'; 40], start: 39 };
-        line.prepend_number(number);
-        line.prepend(b' ');
-        line.prepend_number(u64::from(group));
-        line.prepend(b' ');
-        line.prepend(sign);
+    fn new(sign: char, group: u32, number: u64) -> Self {
+        let mut line = EntryLine(io::Cursor::new([0; 40]));
+        // The longest numbers fit.
+        let _ = writeln!(line.0, "{sign} {group} {number}");
         line
     }
 
     fn bytes(&self) -> &[u8] {
-        &self.text[self.start..]
-    }
-
-    fn prepend(&mut self, byte: u8) {
-        self.start -= 1;
-        self.text[self.start] = byte;
-    }
-
-    fn prepend_number(&mut self, mut number: u64) {
-        loop {
-            self.prepend(b'0' + (number % 10) as u8);
-            number /= 10;
-            if number == 0 {
-                return;
-            }
-        }
+        &self.0.get_ref()[..self.0.position() as usize]
     }
 }
 
@@ -260,10 +237,10 @@ mod tests {
 
     #[test]
     fn lines_are_made_without_an_allocation() {
-        let rows = [(b'+', 1, 2, "+ 1 2\n"), (b'-', 0, 10, "- 0 10\n"), (b'+', 4_194_304, 0, "+ 4194304 0\n")];
+        let rows = [('+', 1, 2, "+ 1 2\n"), ('-', 0, 10, "- 0 10\n"), ('+', 4_194_304, 0, "+ 4194304 0\n")];
         for (sign, group, number, text) in rows {
             assert_eq!(EntryLine::new(sign, group, number).bytes(), text.as_bytes());
         }
-        assert_eq!(EntryLine::new(b'+', u32::MAX, u64::MAX).bytes(), b"+ 4294967295 18446744073709551615\n");
+        assert_eq!(EntryLine::new('+', u32::MAX, u64::MAX).bytes(), b"+ 4294967295 18446744073709551615\n");
     }
 }

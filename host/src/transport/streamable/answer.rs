@@ -2,11 +2,13 @@
 
 use reqwest::Response;
 
-use crate::failure::HttpError;
+use crate::failure::{HttpError, RequestError};
 use crate::rpc::{Message, ResponseId};
-use crate::transport::RequestId;
-use crate::transport::web::body::{self, BodyKind};
-use crate::transport::web::{self, WebClient};
+use crate::transport::connection::{Delivery, RequestId};
+use crate::transport::receiver::ClosableReceiver;
+use crate::web::body::{self, BodyKind};
+use crate::web::errors::http_failure;
+use crate::web::{self, WebClient};
 
 /// What a message of an exchange means for its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,14 +40,25 @@ pub(super) fn classify(message: &Message, id: RequestId) -> MessageKind {
 /// An HTTP response that is not a success.
 pub(in crate::transport) struct ErrorResponse {
     /// The response as an HTTP error.
-    pub(in crate::transport) error: HttpError,
+    error: HttpError,
     /// The body, if it is a JSON-RPC error.
     message: Option<crate::rpc::Response>,
 }
 
 impl ErrorResponse {
+    /// Delivers the JSON-RPC error that answers this request; else fails with the HTTP error.
+    pub(in crate::transport) fn deliver(
+        self,
+        request: Option<RequestId>,
+        receiver: &ClosableReceiver,
+    ) -> Result<Delivery, RequestError> {
+        let Some(id) = request else { return Err(http_failure(self.error)) };
+        receiver.receive(self.answer_to(id).map_err(http_failure)?, Some(id));
+        Ok(Delivery::Exchanged)
+    }
+
     /// Returns the JSON-RPC error that answers this request, or the HTTP error, which concerns the whole session.
-    pub(in crate::transport) fn answer_to(self, id: RequestId) -> Result<Message, HttpError> {
+    fn answer_to(self, id: RequestId) -> Result<Message, HttpError> {
         let answered = self.message.as_ref().map_or(ResponseId::Missing, crate::rpc::Response::id);
         let for_session = match (self.error.status, answered) {
             (401 | 403 | 429, _) => true,
@@ -66,7 +79,7 @@ impl ErrorResponse {
 pub(in crate::transport) async fn read_error(mut response: Response, session: bool, web: &WebClient) -> ErrorResponse {
     let max = match body::body_kind(&response) {
         BodyKind::Json | BodyKind::Unspecified => web.max_message_bytes().min(MAX_ERROR_BYTES),
-        BodyKind::Events | BodyKind::Other(_) => web::BODY,
+        BodyKind::Events | BodyKind::Other(_) => web::errors::BODY,
     };
     let text = body::beginning(&mut response, max).await;
     match Message::read(text.clone()) {

@@ -7,12 +7,13 @@ use reqwest::{Response, StatusCode};
 use tracing::{debug, warn};
 
 use super::answer::{self, MessageKind};
-use super::{ExtraHeaders, HttpShared, lock};
+use super::shared::{ExtraHeaders, HttpShared};
 use crate::failure::{Failure, RequestError};
+use crate::lock::lock;
 use crate::rpc::Message;
-use crate::transport::RequestId;
+use crate::transport::connection::RequestId;
 use crate::transport::events::SseParser;
-use crate::transport::web::body;
+use crate::web::body;
 
 /// Passes on the messages of a stream until this request is answered; returns the rest of the stream.
 pub(super) async fn follow(
@@ -36,7 +37,7 @@ pub(super) async fn follow(
             let Ok(Some(chunk)) = body::next(response).await else { break };
             let pushed = parser.push(&chunk, |event| {
                 progress = true;
-                if !is_message(&event.name) {
+                if !event.is_message() {
                     return;
                 }
                 let message = Message::read(event.data);
@@ -82,7 +83,7 @@ pub(super) async fn follow(
 
 /// Logs an event that is not a message, the first one as a warning; returns its start.
 fn skipped(link: &HttpShared, data: &str, first: bool) -> String {
-    let shown = body::excerpt(&link.web.redact(data.to_owned()));
+    let shown = body::excerpt(&link.web.redact(data));
     match first {
         true => warn!("skipped an event that is not a message: {shown}"),
         false => debug!("skipped another event that is not a message: {shown}"),
@@ -118,7 +119,7 @@ impl StreamRest {
         let all = async {
             while let Ok(Some(chunk)) = body::next(&mut self.response).await {
                 let pushed = self.parser.push(&chunk, |event| {
-                    if is_message(&event.name) {
+                    if event.is_message() {
                         link.receiver.receive(event.data.into(), None);
                     }
                 });
@@ -130,11 +131,6 @@ impl StreamRest {
         // If the server keeps the stream open, the connection is dropped.
         let _ = tokio::time::timeout(body::DRAIN_LIMIT, all).await;
     }
-}
-
-/// Reports whether events with this name are messages.
-pub(super) fn is_message(name: &str) -> bool {
-    name.is_empty() || name == "message"
 }
 
 /// The default wait before a stream is resumed.

@@ -7,10 +7,10 @@ use reqwest::{Response, StatusCode};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::exchange::{RETRY, SHORTEST, is_message};
-use super::{ExtraHeaders, HttpShared};
+use super::exchange::{RETRY, SHORTEST};
+use super::shared::{ExtraHeaders, HttpShared};
 use crate::transport::events::SseParser;
-use crate::transport::web::body::{self, BodyKind};
+use crate::web::body::{self, BodyKind};
 
 /// Keeps the stream open until the task is aborted or the server has no such stream.
 pub(super) async fn run(link: Arc<HttpShared>, extra: ExtraHeaders) {
@@ -32,7 +32,8 @@ pub(super) async fn run(link: Arc<HttpShared>, extra: ExtraHeaders) {
             Err(error) => debug!(%error, "the server's own stream did not open"),
         }
         let wait = place.retry.unwrap_or(RETRY).max(SHORTEST);
-        let wait = if failures == 0 { wait } else { wait.max(WAITS[failures.min(WAITS.len() - 1)]) };
+        let wait =
+            if failures == 0 { wait } else { wait.max(Duration::from_secs(WAITS[failures.min(WAITS.len() - 1)])) };
         failures += 1;
         tokio::time::sleep(wait).await;
     }
@@ -52,7 +53,7 @@ async fn read(link: &HttpShared, mut response: Response, place: &mut StreamPosit
     while let Ok(Some(chunk)) = body::next(&mut response).await {
         let pushed = parser.push(&chunk, |event| {
             came = true;
-            if is_message(&event.name) {
+            if event.is_message() {
                 link.receiver.receive(event.data.into(), None);
             }
         });
@@ -77,13 +78,8 @@ fn is_unsupported(status: StatusCode) -> bool {
     status.is_success() || status.is_client_error() && !comes_and_goes || status == StatusCode::NOT_IMPLEMENTED
 }
 
-const WAITS: [Duration; 5] = [
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(5),
-    Duration::from_secs(10),
-    Duration::from_secs(30),
-];
+/// How many seconds to wait after each failure in a row.
+const WAITS: [u64; 5] = [1, 2, 5, 10, 30];
 
 /// A stream that stayed open this long counts as good, even if nothing came.
 const LIVED: Duration = Duration::from_secs(10);

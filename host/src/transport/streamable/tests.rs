@@ -1,12 +1,14 @@
 use std::time::{Duration, Instant};
 
+use http::header::{self, HeaderName, HeaderValue};
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use super::*;
 use crate::failure::HttpError;
-use crate::transport::web::fixture::*;
+use crate::transport::RequestId;
+use crate::web::fixture::*;
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
 const PONG: &str = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;

@@ -1,6 +1,5 @@
 //! The WebSocket handshake, over the HTTP client of the network transports (RFC 6455 §4).
 
-use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::{Method, StatusCode};
 use reqwest::{Response, Upgraded};
@@ -11,11 +10,12 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::frames;
 use crate::failure::{Failure, RequestError};
-use crate::transport::endpoint::RemoteSite;
-use crate::transport::web::{HttpVersion, WebClient, WebRequest};
+use crate::web::site::RemoteSite;
+use crate::web::{HttpVersion, WebClient, WebRequest};
 
 /// Connects and upgrades.
 pub(super) async fn connect(site: &RemoteSite) -> Result<WebSocketStream<Upgraded>, RequestError> {
+    let unsent = RequestError::unsent;
     let web = WebClient::open(site, HttpVersion::Http1).await?;
     let key = generate_key();
     let sent_key = HeaderValue::try_from(key.as_str()).map_err(|_| unsent(Failure::Closed))?;
@@ -25,10 +25,10 @@ pub(super) async fn connect(site: &RemoteSite) -> Result<WebSocketStream<Upgrade
     headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
     headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTOCOL));
     headers.insert(header::SEC_WEBSOCKET_KEY, sent_key);
-    let (url, body) = (web.address().clone(), Bytes::new());
-    let ask = WebRequest { method: Method::GET, url, headers: &|| headers.clone(), body, repeatable: true };
+    let headers = || headers.clone();
+    let request = WebRequest::new(Method::GET, web.address(), &headers);
     // Whatever fails here, no message has been sent yet.
-    let response = web.send(ask).await.map_err(|failed| unsent(failed.failure))?;
+    let response = web.send(request).await.map_err(|failed| unsent(failed.failure))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         let led = (response.url() != web.address()).then(|| web.display_url(response.url()));
         let mut error = web.failed_answer(response, false).await;
@@ -56,10 +56,6 @@ fn check(response: &Response, key: &str) -> Result<(), String> {
         None | Some(PROTOCOL) => Ok(()),
         Some(other) => Err(format!("it chose the subprotocol {other:?}, which was not offered")),
     }
-}
-
-fn unsent(failure: Failure) -> RequestError {
-    RequestError::unsent(failure)
 }
 
 const PROTOCOL: &str = "mcp";

@@ -5,12 +5,16 @@
 
 use bytes::Bytes;
 use futures_util::SinkExt;
+use futures_util::stream::SplitSink;
+use reqwest::Upgraded;
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::Sink;
+/// The writing half of a connection.
+pub(super) type Sink = SplitSink<WebSocketStream<Upgraded>, Message>;
 
 /// Returns the limits of a connection with messages of up to this size.
 pub(super) fn config(max_message_bytes: usize) -> WebSocketConfig {

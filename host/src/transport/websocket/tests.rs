@@ -5,7 +5,8 @@ use tokio_tungstenite::accept_hdr_async;
 use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 
 use super::*;
-use crate::transport::web::fixture::*;
+use crate::web::fixture::*;
+use tokio::task::JoinSet;
 
 type Peer = WebSocketStream<TcpStream>;
 

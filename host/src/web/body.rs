@@ -5,11 +5,13 @@ use std::time::Duration;
 use http::header;
 use reqwest::Response;
 
-use crate::failure::{Failure, RequestError};
+use super::address::display_url;
+use super::errors::{self, protocol_error};
+use crate::failure::RequestError;
 
 /// The kind of a body, by its content type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::transport) enum BodyKind {
+pub(crate) enum BodyKind {
     /// JSON.
     Json,
     /// Server-Sent Events.
@@ -21,59 +23,58 @@ pub(in crate::transport) enum BodyKind {
 }
 
 /// Returns the kind of a response's body.
-pub(in crate::transport) fn body_kind(response: &Response) -> BodyKind {
-    let Some(value) = response.headers().get(header::CONTENT_TYPE) else { return BodyKind::Unspecified };
-    let value = value.as_bytes();
+pub(crate) fn body_kind(response: &Response) -> BodyKind {
+    let value = response.headers().get(header::CONTENT_TYPE).map_or(&[][..], |value| value.as_bytes());
     let kind = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    if kind.eq_ignore_ascii_case(b"application/json") {
-        BodyKind::Json
-    } else if kind.eq_ignore_ascii_case(b"text/event-stream") {
-        BodyKind::Events
-    } else if kind.is_empty() {
-        BodyKind::Unspecified
-    } else if kind.len() > 5 && kind[kind.len() - 5..].eq_ignore_ascii_case(b"+json") {
-        BodyKind::Json
-    } else {
-        BodyKind::Other(String::from_utf8_lossy(kind).into_owned())
+    let kind = String::from_utf8_lossy(kind);
+    match kind.to_ascii_lowercase().as_str() {
+        "application/json" => BodyKind::Json,
+        "text/event-stream" => BodyKind::Events,
+        "" => BodyKind::Unspecified,
+        lower if lower.len() > 5 && lower.ends_with("+json") => BodyKind::Json,
+        _ => BodyKind::Other(kind.into_owned()),
     }
 }
 
 /// Returns the content encoding of a body; `None` if it is not encoded, which is all that we ask for.
-pub(in crate::transport) fn encoding(response: &Response) -> Option<String> {
+pub(crate) fn encoding(response: &Response) -> Option<String> {
     let value = response.headers().get(header::CONTENT_ENCODING)?.as_bytes().trim_ascii();
     let plain = value.is_empty() || value.eq_ignore_ascii_case(b"identity");
     (!plain).then(|| excerpt(&String::from_utf8_lossy(value)))
 }
 
 /// Returns an error if the body is encoded, because nothing here could decode it.
-pub(in crate::transport) fn check_encoding(response: &Response) -> Result<(), RequestError> {
+pub(crate) fn check_encoding(response: &Response) -> Result<(), RequestError> {
     match encoding(response) {
         None => Ok(()),
-        Some(encoding) => {
-            let how = format!("its answer is encoded as {encoding}, which was not asked for");
-            Err(RequestError::sent(Failure::Protocol(how)))
-        }
+        Some(encoding) => Err(protocol_error(format!("its answer is encoded as {encoding}, which was not asked for"))),
     }
 }
 
 /// Reads the whole body as text.
-pub(in crate::transport) async fn text(mut response: Response, max: usize) -> Result<String, RequestError> {
+pub(crate) async fn text(mut response: Response, max: usize) -> Result<String, RequestError> {
+    let body = bytes(&mut response, max).await.map_err(|error| read_error(&response, &error))?;
+    body.map(as_text).ok_or_else(|| too_large("an answer", max))
+}
+
+/// Reads the whole body; returns `None` if it has more than `max` bytes.
+pub(crate) async fn bytes(response: &mut Response, max: usize) -> reqwest::Result<Option<Vec<u8>>> {
     let announced = response.content_length().unwrap_or(0);
     if announced > max as u64 {
-        return Err(too_large("an answer", max));
+        return Ok(None);
     }
     let mut body = Vec::with_capacity((announced as usize).min(TRUSTED));
-    while let Some(chunk) = next(&mut response).await? {
+    while let Some(chunk) = response.chunk().await? {
         if body.len() + chunk.len() > max {
-            return Err(too_large("an answer", max));
+            return Ok(None);
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(as_text(body))
+    Ok(Some(body))
 }
 
 /// Reads the beginning of a body, as much of it as comes.
-pub(in crate::transport) async fn beginning(response: &mut Response, max: usize) -> String {
+pub(crate) async fn beginning(response: &mut Response, max: usize) -> String {
     let mut body = Vec::new();
     while body.len() < max {
         // Text that came before the connection broke is still worth showing.
@@ -84,15 +85,16 @@ pub(in crate::transport) async fn beginning(response: &mut Response, max: usize)
 }
 
 /// Returns the next chunk of a body; `None` at its end.
-pub(in crate::transport) async fn next(response: &mut Response) -> Result<Option<bytes::Bytes>, RequestError> {
-    let next = response.chunk().await;
-    next.map_err(|error| {
-        RequestError::sent(super::errors::read_error(&error, &super::address::display_url(response.url())))
-    })
+pub(crate) async fn next(response: &mut Response) -> Result<Option<bytes::Bytes>, RequestError> {
+    response.chunk().await.map_err(|error| read_error(response, &error))
+}
+
+fn read_error(response: &Response, error: &reqwest::Error) -> RequestError {
+    RequestError::sent(errors::read_error(error, &display_url(response.url())))
 }
 
 /// Reads the small rest of an unneeded body, because a connection with unread bytes cannot be reused.
-pub(in crate::transport) async fn drain(mut response: Response) {
+pub(crate) async fn drain(mut response: Response) {
     let all = async {
         let mut left = DRAINED;
         while let Ok(Some(chunk)) = response.chunk().await {
@@ -107,12 +109,12 @@ pub(in crate::transport) async fn drain(mut response: Response) {
 }
 
 /// Builds the error for a message that exceeds the configured limit.
-pub(in crate::transport) fn too_large(what: &str, max: usize) -> RequestError {
-    RequestError::sent(Failure::Protocol(format!("{what} of more than {max} bytes; raise max_message_bytes")))
+pub(crate) fn too_large(what: &str, max: usize) -> RequestError {
+    protocol_error(format!("{what} of more than {max} bytes; raise max_message_bytes"))
 }
 
 /// Returns the first characters of a text as one line that is safe to print.
-pub(in crate::transport) fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     let line: String = text.trim().chars().take(EXCERPT).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if line.is_empty() { "an empty body".to_owned() } else { line }
 }
@@ -127,7 +129,7 @@ fn as_text(body: Vec<u8>) -> String {
 }
 
 /// How long an unneeded body is read.
-pub(in crate::transport) const DRAIN_LIMIT: Duration = Duration::from_secs(1);
+pub(crate) const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 const DRAINED: usize = 64 * 1024;
 /// Announced sizes up to this are allocated at once; beyond it, the buffer grows as bytes come.
 const TRUSTED: usize = 1 << 20;

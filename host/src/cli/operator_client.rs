@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::Method;
 use reqwest::Response;
 
-use super::endpoint::RemoteSite;
-use super::web::{HttpVersion, WebClient, WebRequest, body};
 use crate::failure::{Failure, RequestError};
+use crate::web::errors::{connect_error, http_failure};
+use crate::web::site::RemoteSite;
+use crate::web::{HttpVersion, WebClient, WebRequest, body};
 
 /// Requests pages of a gateway.
 pub struct OperatorClient {
@@ -35,17 +35,13 @@ impl OperatorClient {
 
     async fn ask(&self, path: &str) -> Result<Response, RequestError> {
         let url = self.web.address().join(path);
-        let url =
-            url.map_err(|error| RequestError::unsent(Failure::Connect(format!("invalid path {path}: {error}"))))?;
+        let url = url.map_err(|error| connect_error(format!("invalid path {path}: {error}")))?;
         let headers = || self.web.headers().clone();
-        let response = self
-            .web
-            .send(WebRequest { method: Method::GET, url, headers: &headers, body: Bytes::new(), repeatable: true })
-            .await?;
+        let response = self.web.send(WebRequest::new(Method::GET, &url, &headers)).await?;
         if response.status().is_success() {
             return Ok(response);
         }
-        Err(RequestError::sent(Failure::Http(self.web.failed_answer(response, false).await)))
+        Err(http_failure(self.web.failed_answer(response, false).await))
     }
 
     async fn in_time<T>(

@@ -9,26 +9,26 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::site::{RemoteSite, Tls};
 use crate::failure::RequestError;
 use crate::rpc::Message;
-use crate::transport::endpoint::{RemoteSite, Tls};
 use crate::transport::{Outgoing, Receive, RequestId};
 
 /// A server that answers one request after the other with its scripted replies.
-pub(in crate::transport) struct FixtureServer {
-    pub(in crate::transport) port: u16,
+pub(crate) struct FixtureServer {
+    pub(crate) port: u16,
     seen: mpsc::UnboundedReceiver<FixtureRequest>,
     _task: JoinSet<()>,
 }
 
 /// The bytes that the server sends, and what it does then.
-pub(in crate::transport) struct FixtureReply {
-    pub(in crate::transport) text: String,
-    pub(in crate::transport) then: AfterReply,
+pub(crate) struct FixtureReply {
+    pub(crate) text: String,
+    pub(crate) then: AfterReply,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::transport) enum AfterReply {
+pub(crate) enum AfterReply {
     /// Waits for the next request.
     Next,
     /// Closes the connection.
@@ -37,20 +37,20 @@ pub(in crate::transport) enum AfterReply {
 
 /// A request as it came.
 #[derive(Debug)]
-pub(in crate::transport) struct FixtureRequest {
-    pub(in crate::transport) head: String,
-    pub(in crate::transport) body: String,
+pub(crate) struct FixtureRequest {
+    pub(crate) head: String,
+    pub(crate) body: String,
     /// The connection that it came on, counted from 0.
-    pub(in crate::transport) connection: usize,
+    pub(crate) connection: usize,
 }
 
 impl FixtureServer {
-    pub(in crate::transport) async fn start(replies: Vec<FixtureReply>) -> Self {
+    pub(crate) async fn start(replies: Vec<FixtureReply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self::on(listener, replies)
     }
 
-    pub(in crate::transport) fn on(listener: TcpListener, replies: Vec<FixtureReply>) -> Self {
+    pub(crate) fn on(listener: TcpListener, replies: Vec<FixtureReply>) -> Self {
         let port = listener.local_addr().unwrap().port();
         let replies = Arc::new(Mutex::new(VecDeque::from(replies)));
         let (report, seen) = mpsc::unbounded_channel();
@@ -66,17 +66,17 @@ impl FixtureServer {
         FixtureServer { port, seen, _task: task }
     }
 
-    pub(in crate::transport) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
     /// Returns the next request.
-    pub(in crate::transport) async fn request(&mut self) -> FixtureRequest {
+    pub(crate) async fn request(&mut self) -> FixtureRequest {
         soon(self.seen.recv()).await.expect("a request")
     }
 
     /// Reports whether there is no request that the test has not read.
-    pub(in crate::transport) fn is_quiet(&mut self) -> bool {
+    pub(crate) fn is_quiet(&mut self) -> bool {
         self.seen.try_recv().is_err()
     }
 }
@@ -98,7 +98,7 @@ async fn answer(
 }
 
 /// Reads one request; `None` at the end of the connection.
-pub(in crate::transport) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<(String, String)> {
+pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<(String, String)> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.ok()?);
@@ -116,42 +116,42 @@ fn header_in<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 }
 
 impl FixtureRequest {
-    pub(in crate::transport) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         header_in(&self.head, name)
     }
 
-    pub(in crate::transport) fn line(&self) -> &str {
+    pub(crate) fn line(&self) -> &str {
         self.head.lines().next().unwrap()
     }
 }
 
 /// Builds a reply with a length that keeps the connection open; `head` is the status and header lines.
-pub(in crate::transport) fn reply(head: &str, body: &str) -> FixtureReply {
+pub(crate) fn reply(head: &str, body: &str) -> FixtureReply {
     let head = head.trim().lines().map(str::trim).collect::<Vec<_>>().join("\r\n");
     let text = format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     FixtureReply { text, then: AfterReply::Next }
 }
 
 /// Builds a JSON reply.
-pub(in crate::transport) fn json(body: &str) -> FixtureReply {
+pub(crate) fn json(body: &str) -> FixtureReply {
     reply("200 OK\nContent-Type: application/json", body)
 }
 
 /// Builds a stream of events that ends by closing the connection.
-pub(in crate::transport) fn events(body: &str) -> FixtureReply {
+pub(crate) fn events(body: &str) -> FixtureReply {
     let text = format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n{body}");
     FixtureReply { text, then: AfterReply::HangUp }
 }
 
 /// Builds a stream of events, one chunk for each piece; it stays open unless the last piece is empty.
-pub(in crate::transport) fn chunked(pieces: &[&str]) -> FixtureReply {
+pub(crate) fn chunked(pieces: &[&str]) -> FixtureReply {
     let chunks: String = pieces.iter().map(|piece| format!("{:x}\r\n{piece}\r\n", piece.len())).collect();
     let text =
         format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
     FixtureReply { text, then: AfterReply::Next }
 }
 
-pub(in crate::transport) fn site(url: &str) -> RemoteSite {
+pub(crate) fn site(url: &str) -> RemoteSite {
     RemoteSite {
         url: url.to_owned(),
         socket: None,
@@ -164,22 +164,22 @@ pub(in crate::transport) fn site(url: &str) -> RemoteSite {
     }
 }
 
-pub(in crate::transport) fn request(id: RequestId, text: &str) -> Outgoing {
+pub(crate) fn request(id: RequestId, text: &str) -> Outgoing {
     Outgoing { text: text.to_owned(), request: Some(id), headers: Vec::new(), repeatable: true }
 }
 
-pub(in crate::transport) fn notification(text: &str) -> Outgoing {
+pub(crate) fn notification(text: &str) -> Outgoing {
     Outgoing { text: text.to_owned(), request: None, headers: Vec::new(), repeatable: true }
 }
 
 /// An item that a receiver got.
 #[derive(Debug, PartialEq)]
-pub(in crate::transport) enum ReceivedItem {
+pub(crate) enum ReceivedItem {
     Message(String, Option<RequestId>),
     Closed(RequestError),
 }
 
-pub(in crate::transport) struct TestInbox(mpsc::UnboundedReceiver<ReceivedItem>);
+pub(crate) struct TestInbox(mpsc::UnboundedReceiver<ReceivedItem>);
 
 struct TestReceiver(mpsc::UnboundedSender<ReceivedItem>);
 
@@ -194,35 +194,35 @@ impl Receive for TestReceiver {
 }
 
 impl TestInbox {
-    pub(in crate::transport) fn new() -> (Arc<dyn Receive>, Self) {
+    pub(crate) fn new() -> (Arc<dyn Receive>, Self) {
         let (post, inbox) = mpsc::unbounded_channel();
         (Arc::new(TestReceiver(post)), TestInbox(inbox))
     }
 
-    pub(in crate::transport) async fn next(&mut self) -> ReceivedItem {
+    pub(crate) async fn next(&mut self) -> ReceivedItem {
         soon(self.0.recv()).await.expect("something to receive")
     }
 
-    pub(in crate::transport) async fn message(&mut self) -> (String, Option<RequestId>) {
+    pub(crate) async fn message(&mut self) -> (String, Option<RequestId>) {
         match self.next().await {
             ReceivedItem::Message(text, exchange) => (text, exchange),
             ReceivedItem::Closed(why) => panic!("closed: {why}"),
         }
     }
 
-    pub(in crate::transport) async fn closed(&mut self) -> RequestError {
+    pub(crate) async fn closed(&mut self) -> RequestError {
         match self.next().await {
             ReceivedItem::Closed(why) => why,
             ReceivedItem::Message(text, _) => panic!("a message: {text}"),
         }
     }
 
-    pub(in crate::transport) fn is_empty(&mut self) -> bool {
+    pub(crate) fn is_empty(&mut self) -> bool {
         self.0.try_recv().is_err()
     }
 }
 
 /// Waits for something that must happen; a test that waits in vain fails here.
-pub(in crate::transport) async fn soon<F: Future>(future: F) -> F::Output {
+pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(20), future).await.expect("this should have happened")
 }

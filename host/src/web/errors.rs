@@ -2,28 +2,38 @@
 
 mod tls;
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use http::{StatusCode, header};
-use reqwest::Response;
-
-use super::{CredentialEdition, WebClient, address, body};
+use crate::calendar;
 use crate::failure::{Failure, HttpError, RequestError};
+
+/// Creates the error of a request that could not be sent.
+pub(crate) fn connect_error(why: impl Into<String>) -> RequestError {
+    RequestError::unsent(Failure::Connect(why.into()))
+}
+
+/// Creates the error of a response that breaks the protocol.
+pub(crate) fn protocol_error(how: impl Into<String>) -> RequestError {
+    RequestError::sent(Failure::Protocol(how.into()))
+}
+
+/// Creates the error of a request that was answered with an HTTP error.
+pub(crate) fn http_failure(error: HttpError) -> RequestError {
+    RequestError::sent(Failure::Http(error))
+}
 
 /// Describes why a request got no response; `address` is its target as text.
 pub(super) fn send_error(error: &reqwest::Error, address: &str, connect_timeout: Duration) -> RequestError {
-    let tls = tls::cause(error);
     if had_connection(error) {
         return RequestError { sent: !is_unread(error), failure: read_error(error, address) };
     }
-    let why = match tls {
+    let why = match tls::cause(error) {
         None if error.is_timeout() => format!("no connection within {connect_timeout:?}"),
         _ => root_cause(error),
     };
-    RequestError::unsent(Failure::Connect(format!("{why} ({address})")))
+    connect_error(format!("{why} ({address})"))
 }
 
 /// Reports whether the connection ended before a response came.
@@ -41,8 +51,7 @@ fn had_connection(error: &reqwest::Error) -> bool {
 
 /// Reports whether the server says that it did not process the request (RFC 9113 §8.7), or nothing of it was written.
 fn is_unread(error: &reqwest::Error) -> bool {
-    let mut causes = std::iter::successors(Some(error as &(dyn Error + 'static)), |&error| error.source());
-    causes.any(|error| {
+    causes(error).any(|error| {
         let refused = error.downcast_ref::<h2::Error>().is_some_and(|error| {
             // GOAWAY is the error only of requests that came too late.
             error.is_remote() && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM))
@@ -64,8 +73,7 @@ fn unreadable(error: &(dyn Error + 'static), address: &str) -> Option<String> {
     if tls::cause(error).is_some() {
         return None;
     }
-    let causes = std::iter::successors(Some(error), |&error| error.source());
-    let found = causes.filter_map(|error| error.downcast_ref::<hyper::Error>()).last()?;
+    let found = causes(error).filter_map(|error| error.downcast_ref::<hyper::Error>()).last()?;
     if found.is_parse_too_large() {
         return Some("its answer has too many headers, or too large ones".to_owned());
     }
@@ -90,18 +98,25 @@ fn unreadable(error: &(dyn Error + 'static), address: &str) -> Option<String> {
 }
 
 /// Returns the innermost cause; the outer ones only say that something failed.
-pub(in crate::transport) fn root_cause(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
     if let Some(tls) = tls::cause(error) {
         return tls::in_words(tls);
     }
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
+    let cause = innermost(error);
     match cause.downcast_ref::<io::Error>() {
         Some(error) => in_words(error),
         None => cause.to_string(),
     }
+}
+
+/// Returns the cause that has no cause.
+pub(crate) fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    causes(error).last().unwrap_or(error)
+}
+
+/// Returns the error and its causes.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
 }
 
 /// Returns the text of a system error, without its number.
@@ -113,109 +128,34 @@ pub(super) fn in_words(error: &io::Error) -> String {
     }
 }
 
-impl WebClient {
-    /// Converts an error response; `session` says whether the request had a session id.
-    pub(in crate::transport) fn http_error(&self, response: &Response, session: bool, body: String) -> HttpError {
-        let text = |name| response.headers().get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
-        let mut body = match body::encoding(response) {
-            Some(encoding) => format!("a text encoded as {encoding}, which was not asked for"),
-            None => self.redact(body),
-        };
-        body.truncate(body.floor_char_boundary(SHOWN));
-        // For an unencrypted request, a proxy may answer instead of the server.
-        if let Some(proxy) =
-            self.foreign_clients.proxies().proxy_for(response.url()).filter(|_| response.url().scheme() == "http")
-        {
-            body = match response.status() {
-                StatusCode::PROXY_AUTHENTICATION_REQUIRED => format!("the proxy {proxy} requires a login"),
-                _ if body.is_empty() => format!("through the proxy {proxy}"),
-                _ => format!("{body} (through the proxy {proxy})"),
-            };
-        }
-        // A challenge of another origin, reached by a redirect, is not the server's.
-        let ours = address::same_origin(response.url(), self.address());
-        HttpError {
-            status: response.status().as_u16(),
-            session,
-            challenge: challenge(response).filter(|_| ours).map(|challenge| self.redact(challenge)),
-            edition: response.extensions().get::<CredentialEdition>().map_or(0, |edition| edition.0),
-            retry_after: text(header::RETRY_AFTER).and_then(|value| retry_after(value, SystemTime::now())),
-            body,
-        }
-    }
-
-    /// Reads the beginning of an error response's body, and converts both to an error.
-    pub(in crate::transport) async fn failed_answer(&self, mut response: Response, session: bool) -> HttpError {
-        let body = body::beginning(&mut response, BODY).await;
-        self.http_error(&response, session, body)
-    }
-
-    /// Reads the beginning of a body to show, without secrets.
-    pub(in crate::transport) async fn beginning(&self, response: &mut Response) -> String {
-        self.redact(body::beginning(response, BODY).await)
-    }
-
-    /// Hides secrets in text from the site; called before cutting, because half a secret cannot be recognised.
-    pub(in crate::transport) fn redact(&self, text: String) -> String {
-        let text = match self.site.secrets.redact(&text) {
-            Cow::Owned(clean) => clean,
-            Cow::Borrowed(_) => text,
-        };
-        match &self.site.authorize {
-            Some(authorize) => authorize.secrets().redact(&text).into_owned(),
-            None => text,
-        }
-    }
-}
-
-/// Joins all challenges of a response, because several headers mean the same as one with commas.
-fn challenge(response: &Response) -> Option<String> {
-    let values = response.headers().get_all(header::WWW_AUTHENTICATE).iter();
-    let values: Vec<_> = values.filter_map(|value| value.to_str().ok()).collect();
-    (!values.is_empty()).then(|| values.join(", "))
-}
-
 /// Parses `Retry-After`: seconds, or a date (RFC 9110 §10.2.3). A date in the past means no wait.
-fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
         // A number that is too large means for ever.
         return Some(value.parse().map_or(Duration::MAX, Duration::from_secs));
     }
-    let at = SystemTime::UNIX_EPOCH + Duration::from_secs(http_date(value)?);
-    Some(at.duration_since(now).unwrap_or_default())
+    Some(http_date(value)?.duration_since(now).unwrap_or_default())
 }
 
-/// Converts a date such as `Sun, 06 Nov 1994 08:49:37 GMT` to seconds since 1970.
-fn http_date(text: &str) -> Option<u64> {
-    let mut words = text.strip_suffix(" GMT")?.split_once(", ")?.1.split(' ');
-    let mut number = |most: u64| words.next()?.parse().ok().filter(|number| *number <= most);
-    let day: u64 = number(31)?;
-    let name = words.next()?;
-    let month = MONTHS.iter().position(|month| *month == name)? as u64 + 1;
-    let year: u64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
-    let mut clock = words.next()?.split(':');
-    let mut part = |most: u64| clock.next()?.parse().ok().filter(|part| *part <= most);
-    let (hour, minute, second): (u64, u64, u64) = (part(23)?, part(59)?, part(60)?);
-    // Years begin in March here, so that the leap day is their last.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day;
-    Some((days.checked_sub(EPOCH_DAY)?) * 86_400 + hour * 3600 + minute * 60 + second)
+/// Parses a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn http_date(text: &str) -> Option<SystemTime> {
+    let words: Vec<&str> = text.strip_suffix(" GMT")?.split_once(", ")?.1.split(' ').collect();
+    let [day, month, year, clock] = words[..] else { return None };
+    let month = MONTHS.iter().position(|name| *name == month)? + 1;
+    calendar::parse(&format!("{year}-{month:02}-{day}T{clock}Z"))
 }
 
-fn lower_first(words: &str) -> String {
+pub(crate) fn lower_first(words: &str) -> String {
     let mut chars = words.chars();
     chars.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(chars).collect()
 }
 
 /// How much of a body to show is read: more than is kept, so that a secret at the cut is complete.
-pub(in crate::transport) const BODY: usize = SHOWN + 16 * 1024;
+pub(crate) const BODY: usize = SHOWN + 16 * 1024;
 
 /// How much of an error response's body is kept.
-const SHOWN: usize = 2048;
-
-/// 1970-01-01, in days as `http_date` counts them.
-const EPOCH_DAY: u64 = 719_469;
+pub(super) const SHOWN: usize = 2048;
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 

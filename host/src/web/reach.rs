@@ -15,7 +15,7 @@ use super::address::same_origin;
 
 /// From where an address can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::transport) enum Zone {
+pub(crate) enum Zone {
     /// From everywhere.
     Public,
     /// From private networks.
@@ -30,7 +30,7 @@ pub(in crate::transport) enum Zone {
 
 impl Zone {
     /// Returns the zone of an address, also if an IPv6 address embeds an IPv4 one.
-    pub(in crate::transport) fn of(address: IpAddr) -> Self {
+    pub(crate) fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(address) => Self::of_v4(address),
             IpAddr::V6(address) => match embedded(address) {
@@ -65,7 +65,7 @@ impl Zone {
     }
 
     /// Returns the zone that a URL's host implies: it is a number, or a well-known local name.
-    pub(in crate::transport) fn of_name(url: &Url) -> Option<Self> {
+    pub(crate) fn of_name(url: &Url) -> Option<Self> {
         match url.host()? {
             Host::Ipv4(address) => Some(Self::of(address.into())),
             Host::Ipv6(address) => Some(Self::of(address.into())),
@@ -117,21 +117,22 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 
 /// The servers that named an address: one, or a chain of which each named the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::transport) struct Referrer {
-    zone: Zone,
+pub(crate) struct Referrer {
+    /// The zone by which resolved addresses are judged, because a name may resolve to any address.
+    pub(crate) zone: Zone,
     encrypted: bool,
 }
 
 impl Referrer {
     /// Creates the referrer for a server at this URL, found in this zone.
-    pub(in crate::transport) fn new(url: &Url, zone: Zone) -> Self {
+    pub(crate) fn new(url: &Url, zone: Zone) -> Self {
         Referrer { zone, encrypted: url.scheme() == "https" }
     }
 
     /// Combines two referrers: only addresses that both may refer to are allowed.
     #[cfg(feature = "oauth")]
     #[must_use]
-    pub(in crate::transport) fn and(self, other: Referrer) -> Self {
+    pub(crate) fn and(self, other: Referrer) -> Self {
         let zone = match (self.zone, other.zone) {
             (one, other) if one == other => one,
             (Zone::Private, Zone::Loopback) | (Zone::Loopback, Zone::Private) => Zone::Private,
@@ -140,13 +141,8 @@ impl Referrer {
         Referrer { zone, encrypted: self.encrypted || other.encrypted }
     }
 
-    /// Returns the zone by which resolved addresses are judged, because a name may resolve to any address.
-    pub(in crate::transport) fn zone(self) -> Zone {
-        self.zone
-    }
-
     /// Checks whether it may refer to this URL, as far as its host implies a zone.
-    pub(in crate::transport) fn check(self, to: &Url) -> Result<(), AddressError> {
+    pub(crate) fn check(self, to: &Url) -> Result<(), AddressError> {
         if !matches!(to.scheme(), "http" | "https") || to.host().is_none() {
             return Err(AddressError::NoSite);
         }
@@ -161,7 +157,7 @@ impl Referrer {
 }
 
 /// Reports whether messages for one URL may go to the other: to the same origin, or to the same host over TLS.
-pub(in crate::transport) fn may_carry_messages(from: &Url, to: &Url) -> bool {
+pub(crate) fn may_carry_messages(from: &Url, to: &Url) -> bool {
     // `port` returns none for the default port of the scheme.
     let upgraded = from.scheme() == "http" && to.scheme() == "https" && from.port().is_none() && to.port().is_none();
     same_origin(from, to) || upgraded && from.host() == to.host()
@@ -169,7 +165,7 @@ pub(in crate::transport) fn may_carry_messages(from: &Url, to: &Url) -> bool {
 
 /// The reason why an address that a server named is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(in crate::transport) enum AddressError {
+pub(crate) enum AddressError {
     /// Messages would go to another origin.
     #[error("another origin, to which no message is sent; to allow that, use that address in the configuration")]
     OtherOrigin,

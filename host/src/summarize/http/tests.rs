@@ -58,10 +58,7 @@ impl Endpoint {
 
     fn summarizer(&self, limits: SummaryLimits) -> Summarizer {
         let (url, model) = (format!("{}/v1?version=hidden", self.origin), "small".to_owned());
-        Summarizer::Http(
-            SummaryEndpoint::new(SummaryModel { url, model, api_key: Some(KEY.to_owned()) }).unwrap(),
-            limits,
-        )
+        Summarizer::Http(SummaryEndpoint::new(&url, model, Some(KEY)).unwrap(), limits)
     }
 
     async fn request(&mut self) -> Request {
@@ -113,7 +110,7 @@ async fn an_endpoint_without_a_key_gets_none_and_a_login_is_one() {
     for (login, expected) in [("", None), ("me:word@", Some("authorization: basic bwu6d29yza=="))] {
         let mut endpoint = Endpoint::start(completion("summary"), false).await;
         let url = endpoint.origin.replace("//", &format!("//{login}"));
-        let http = SummaryEndpoint::new(SummaryModel { url, model: "small".to_owned(), api_key: None }).unwrap();
+        let http = SummaryEndpoint::new(&url, "small".to_owned(), None).unwrap();
         assert!(!format!("{http:?}").contains("word"), "{http:?}");
         Summarizer::Http(http, LIMITS).summarize(task(TEXT)).await.unwrap();
         let head = endpoint.request().await.head;
@@ -124,8 +121,7 @@ async fn an_endpoint_without_a_key_gets_none_and_a_login_is_one() {
 #[test]
 fn an_address_is_completed_unless_it_is_complete() {
     let check = |url: &str, complete: &str| {
-        let http =
-            SummaryEndpoint::new(SummaryModel { url: url.to_owned(), model: String::new(), api_key: None }).unwrap();
+        let http = SummaryEndpoint::new(url, String::new(), None).unwrap();
         assert_eq!(http.url.as_str(), complete);
     };
     check("http://localhost:11434/v1", "http://localhost:11434/v1/chat/completions");
@@ -138,9 +134,7 @@ fn an_address_is_completed_unless_it_is_complete() {
 #[test]
 fn what_cannot_be_right_is_refused_without_repeating_it() {
     let check = |url: &str, key: Option<&str>, message: &str| {
-        let model = SummaryModel { url: url.to_owned(), model: String::new(), api_key: key.map(str::to_owned) };
-        assert!(!format!("{model:?}").contains("s3cret"), "{model:?}");
-        let error = SummaryEndpoint::new(model).unwrap_err();
+        let error = SummaryEndpoint::new(url, String::new(), key).unwrap_err();
         assert!(error.to_string().starts_with(message), "{error}");
         assert!(!format!("{error:?}").contains("s3cret"), "{error:?}");
     };
@@ -184,9 +178,8 @@ async fn a_word_that_was_sent_is_not_a_kind() {
         [("in_the_text", "what is in_the_text", "k"), ("the_key", "", "all_the_key"), ("new_word", "", "k")]
     {
         let endpoint = Endpoint::start(echo(word), false).await;
-        let model = SummaryModel { url: endpoint.origin.clone(), model: String::new(), api_key: Some(key.to_owned()) };
-        let error =
-            Summarizer::Http(SummaryEndpoint::new(model).unwrap(), LIMITS).summarize(task(text)).await.unwrap_err();
+        let http = SummaryEndpoint::new(&endpoint.origin, String::new(), Some(key)).unwrap();
+        let error = Summarizer::Http(http, LIMITS).summarize(task(text)).await.unwrap_err();
         assert_eq!(error.to_string().contains(word), word == "new_word", "{error}");
     }
 }
@@ -278,10 +271,7 @@ async fn a_connection_that_fails_or_breaks_is_an_error() {
     // An endpoint without TLS.
     let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/v1", plain.local_addr().unwrap());
-    let summarizer = Summarizer::Http(
-        SummaryEndpoint::new(SummaryModel { url, model: String::new(), api_key: None }).unwrap(),
-        LIMITS,
-    );
+    let summarizer = Summarizer::Http(SummaryEndpoint::new(&url, String::new(), None).unwrap(), LIMITS);
     let (error, ()) = tokio::join!(summarizer.summarize(task(TEXT)), async {
         let (mut stream, _) = plain.accept().await.unwrap();
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
@@ -289,7 +279,7 @@ async fn a_connection_that_fails_or_breaks_is_an_error() {
     let error = error.unwrap_err();
     assert!(matches!(error, SummarizeError::Connect { .. }), "{error:?}");
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let model = SummaryModel { url: format!("http://{free}/v1"), model: String::new(), api_key: None };
-    let error = Summarizer::Http(SummaryEndpoint::new(model).unwrap(), LIMITS).summarize(task(TEXT)).await.unwrap_err();
+    let http = SummaryEndpoint::new(&format!("http://{free}/v1"), String::new(), None).unwrap();
+    let error = Summarizer::Http(http, LIMITS).summarize(task(TEXT)).await.unwrap_err();
     assert_eq!(error.to_string(), format!("summarizer: http://{free}/v1/chat/completions: connection refused"));
 }

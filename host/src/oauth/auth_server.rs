@@ -1,23 +1,26 @@
 //! Requests to authorization servers: limited in time and size, redirected within one origin, and sent only to
 //! addresses that the parties naming them may refer to.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
-use http::header;
+use http::header::{self, HeaderValue};
 use http::{Method, Response, StatusCode};
 use reqwest::{Request, Url};
 use rmcp::transport::auth::{
     OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRedirectPolicy, OAuthHttpRequest,
 };
+use url::form_urlencoded::Serializer;
 
-use super::endpoint::RemoteSite;
-use super::web::reach::{Referrer, Zone};
-use super::web::{ForeignClients, Route, address, root_cause};
 use crate::failure::RequestError;
+use crate::lock::lock;
+use crate::web::errors::root_cause;
+use crate::web::reach::{Referrer, Zone};
+use crate::web::site::RemoteSite;
+use crate::web::{ForeignClients, Route, address, body};
 
 /// The HTTP client for a site's authorization servers.
-pub(crate) struct AuthServerClient {
+pub(super) struct AuthServerClient {
     foreign_clients: ForeignClients,
     /// The addresses that the configuration names, which are allowed in any zone.
     configured: Vec<Url>,
@@ -29,39 +32,35 @@ pub(crate) struct AuthServerClient {
     last: Mutex<LastRequest>,
 }
 
-#[derive(Default)]
-struct LastRequest {
-    /// Its address, as text.
-    target: String,
+/// The last request to an authorization server.
+#[derive(Clone, Default)]
+pub(super) struct LastRequest {
+    /// Its address, as text to append to a message.
+    pub(super) target: String,
     /// Its origin.
     origin: String,
     /// Why there was no usable answer, as text.
-    trouble: Option<String>,
+    pub(super) trouble: Option<String>,
     /// Why it was not sent, because nobody may refer to that address, as text.
-    refused: Option<String>,
+    pub(super) refused: Option<String>,
 }
 
 impl AuthServerClient {
     /// Creates a client with the TLS trust of the site; `named` are the addresses that the configuration names beside
     /// the site's own.
-    pub(crate) fn new(site: &RemoteSite, named: &[&str]) -> Result<Self, RequestError> {
+    pub(super) fn new(site: &RemoteSite, named: &[&str]) -> Result<Self, RequestError> {
         let home = address::parse(&site.url)?;
         let by_name = Referrer::new(&home, Zone::of_name(&home).unwrap_or(Zone::Public));
         let mut configured: Vec<Url> = named.iter().filter_map(|named| Url::parse(named).ok()).collect();
         configured.push(home);
-        let foreign = ForeignClients::for_auth_servers(site)?;
-        Ok(AuthServerClient {
-            foreign_clients: foreign,
-            configured,
-            site: by_name,
-            responders: Mutex::default(),
-            last: Mutex::default(),
-        })
+        let (responders, last) = (Mutex::default(), Mutex::default());
+        let foreign_clients = ForeignClients::for_auth_servers(site)?;
+        Ok(AuthServerClient { foreign_clients, configured, site: by_name, responders, last })
     }
 
     /// Checks whether an address that the servers named may be shown to a person: it must be a web address, encrypted
     /// unless it is on this machine. The configuration may name any web address.
-    pub(crate) fn check_page(&self, url: &str) -> Result<(), String> {
+    pub(super) fn check_page(&self, url: &str) -> Result<(), String> {
         let url = Url::parse(url).map_err(|_| "it is not a URL".to_owned())?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return Err(format!("its scheme is {}, not https", url.scheme()));
@@ -77,14 +76,23 @@ impl AuthServerClient {
 
     /// Checks that the last fetched description of an authorization server came from this issuer's origin, because
     /// anybody can put another issuer's name into a description (RFC 8414 §3.3).
-    pub(crate) fn check_described(&self, issuer: Option<&str>) -> Result<(), String> {
+    pub(super) fn check_described(&self, issuer: Option<&str>) -> Result<(), String> {
         let Some(issuer) = issuer else { return Err("the authorization server names no issuer".to_owned()) };
         let origin = Url::parse(issuer).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
-        let from = self.last().origin.clone();
+        let from = self.last().origin;
         if origin == from {
             return Ok(());
         }
         Err(format!("{from} describes itself as another authorization server, {issuer}"))
+    }
+
+    /// Reports whether an assertion may be sent to this endpoint: encrypted, or from this machine to itself.
+    pub(super) fn may_receive_assertion(&self, endpoint: &Url) -> bool {
+        match endpoint.scheme() {
+            "https" => true,
+            "http" => self.site.zone == Zone::Loopback && Zone::of_name(endpoint) == Some(Zone::Loopback),
+            _ => false,
+        }
     }
 
     fn is_configured(&self, url: &Url) -> bool {
@@ -93,11 +101,7 @@ impl AuthServerClient {
 
     /// Returns the parties that may have named the next address.
     fn referrer(&self) -> Referrer {
-        self.responders().unwrap_or(self.site)
-    }
-
-    fn responders(&self) -> MutexGuard<'_, Option<Referrer>> {
-        self.responders.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.responders).unwrap_or(self.site)
     }
 
     /// Decides how to reach this address, if that is allowed.
@@ -112,38 +116,49 @@ impl AuthServerClient {
     /// Notes a party that answered, because it may name further addresses.
     fn note_answer(&self, response: &reqwest::Response) {
         let answered = Referrer::new(response.url(), self.foreign_clients.zone(response));
-        let mut heard = self.responders();
-        let before = match *heard {
+        let mut responders = lock(&self.responders);
+        let before = match *responders {
             // A configured address counts with its real zone; before its first answer, only its name is known.
             None if self.is_configured(response.url()) => answered,
             before => before.unwrap_or(self.site),
         };
-        *heard = Some(before.and(answered));
+        *responders = Some(before.and(answered));
     }
 
-    /// Returns why the last request got no usable answer, as text.
-    pub(crate) fn trouble(&self) -> Option<String> {
-        self.last().trouble.clone()
-    }
-
-    /// Returns why the last request was not sent, as text.
-    pub(crate) fn refused(&self) -> Option<String> {
-        self.last().refused.clone()
-    }
-
-    /// Returns the address of the last request, as text to append to a message.
-    pub(crate) fn last_target(&self) -> String {
-        self.last().target.clone()
-    }
-
-    fn last(&self) -> MutexGuard<'_, LastRequest> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the last request.
+    pub(super) fn last(&self) -> LastRequest {
+        lock(&self.last).clone()
     }
 
     /// Fetches a document.
-    pub(crate) async fn get(&self, url: &str) -> Result<Response<Vec<u8>>, OAuthHttpClientError> {
+    pub(super) async fn get(&self, url: &str) -> Result<Response<Vec<u8>>, OAuthHttpClientError> {
         let request = Request::new(Method::GET, Url::parse(url)?);
         self.send(request, OAuthHttpRedirectPolicy::Follow).await
+    }
+
+    /// Posts a form; redirects are not followed.
+    pub(super) async fn post_form(
+        &self,
+        url: Url,
+        form: &[(&str, &str)],
+    ) -> Result<Response<Vec<u8>>, OAuthHttpClientError> {
+        let mut request = Request::new(Method::POST, url);
+        let form_type = HeaderValue::from_static("application/x-www-form-urlencoded");
+        request.headers_mut().insert(header::CONTENT_TYPE, form_type);
+        *request.body_mut() = Some(Serializer::new(String::new()).extend_pairs(form).finish().into());
+        self.send_within(LIMIT, request, OAuthHttpRedirectPolicy::Stop).await
+    }
+
+    async fn send_within(
+        &self,
+        limit: Duration,
+        request: Request,
+        redirects: OAuthHttpRedirectPolicy,
+    ) -> Result<Response<Vec<u8>>, OAuthHttpClientError> {
+        match tokio::time::timeout(limit, self.send(request, redirects)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(format!("no answer within {limit:?}").into()),
+        }
     }
 
     async fn send(
@@ -155,16 +170,16 @@ impl AuthServerClient {
             let again = request.try_clone();
             let shown = address::display_url(request.url());
             let origin = request.url().origin().ascii_serialization();
-            *self.last() = LastRequest { target: format!(" from {shown}"), origin, ..LastRequest::default() };
-            let route = self.route(request.url()).inspect_err(|why| self.last().refused = Some(why.clone()))?;
+            *lock(&self.last) = LastRequest { target: format!(" from {shown}"), origin, ..LastRequest::default() };
+            let route = self.route(request.url()).inspect_err(|why| lock(&self.last).refused = Some(why.clone()))?;
             let client = self.foreign_clients.client(route, request.url()).await?;
-            self.last().trouble = Some(format!("no answer from {shown}"));
+            lock(&self.last).trouble = Some(format!("no answer from {shown}"));
             let sent = client.execute(request).await;
             let response = sent.map_err(|error| format!("{shown}: {}", root_cause(&error)))?;
             self.note_answer(&response);
             let status = response.status();
             let faulty = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
-            self.last().trouble = faulty.then(|| format!("HTTP status {} from {shown}", status.as_u16()));
+            lock(&self.last).trouble = faulty.then(|| format!("HTTP status {} from {shown}", status.as_u16()));
             let target = response.headers().get(header::LOCATION).and_then(|target| target.to_str().ok());
             let target = target.and_then(|target| response.url().join(target).ok());
             let moved = response.status().is_redirection() && redirects == OAuthHttpRedirectPolicy::Follow;
@@ -186,24 +201,15 @@ impl OAuthHttpClient for AuthServerClient {
         Box::pin(async move {
             let OAuthHttpRequest { request, redirect_policy, timeout, .. } = request;
             let request = Request::try_from(request)?;
-            let limit = timeout.unwrap_or(LIMIT).min(LIMIT);
-            match tokio::time::timeout(limit, self.send(request, redirect_policy)).await {
-                Ok(outcome) => outcome,
-                Err(_) => Err(format!("no answer within {limit:?}").into()),
-            }
+            self.send_within(timeout.unwrap_or(LIMIT).min(LIMIT), request, redirect_policy).await
         })
     }
 }
 
-/// Reads the whole body of a response, up to a limit.
+/// Reads a whole response, up to a limit.
 async fn whole(mut response: reqwest::Response) -> Result<Response<Vec<u8>>, OAuthHttpClientError> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(reqwest::Error::without_url)? {
-        if body.len() + chunk.len() > MAX_BODY {
-            return Err(format!("an answer of more than {MAX_BODY} bytes").into());
-        }
-        body.extend_from_slice(&chunk);
-    }
+    let body = body::bytes(&mut response, MAX_BODY).await.map_err(reqwest::Error::without_url)?;
+    let body = body.ok_or_else(|| format!("an answer of more than {MAX_BODY} bytes"))?;
     let mut answer = Response::builder().status(response.status()).version(response.version());
     if let Some(headers) = answer.headers_mut() {
         headers.clone_from(response.headers());
@@ -215,3 +221,24 @@ const MEND: &str = "to allow that, name it in the server's `auth`, as `issuer`, 
 const REDIRECTS: usize = 5;
 const MAX_BODY: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::fixture::site;
+
+    #[test]
+    fn an_assertion_is_sent_encrypted_or_within_this_machine() {
+        let check = |server: &str, endpoint: &str, may: bool| {
+            let client = AuthServerClient::new(&site(server), &[]).unwrap();
+            assert_eq!(client.may_receive_assertion(&Url::parse(endpoint).unwrap()), may, "{server} {endpoint}");
+        };
+        check("https://a.example/mcp", "https://b.example/token", true);
+        check("http://127.0.0.1:1/mcp", "https://b.example/token", true);
+        check("http://127.0.0.1:1/mcp", "http://localhost:2/token", true);
+        check("http://127.0.0.1:1/mcp", "http://b.example/token", false);
+        check("http://10.0.0.1/mcp", "http://127.0.0.1/token", false);
+        check("https://a.example/mcp", "http://127.0.0.1/token", false);
+        check("http://127.0.0.1:1/mcp", "ftp://127.0.0.1/token", false);
+    }
+}

@@ -3,7 +3,8 @@
 use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::{ClientBuilder, NoProxy, Proxy, Url};
 
-use crate::failure::{Failure, RequestError};
+use super::errors::connect_error;
+use crate::failure::RequestError;
 
 /// The proxies that requests go through.
 #[derive(Default)]
@@ -43,9 +44,7 @@ impl Proxies {
         let made = made.into_iter().map(|(name, proxy)| match proxy {
             Ok(proxy) => Ok(proxy.no_proxy(NoProxy::from_string(&not_for))),
             // The value may contain a password.
-            Err(_) => {
-                Err(RequestError::unsent(Failure::Connect(format!("the variable {name} is not a valid proxy URL"))))
-            }
+            Err(_) => Err(connect_error(format!("the variable {name} is not a valid proxy URL"))),
         });
         Ok(Proxies { made: made.collect::<Result<_, _>>()?, matcher: Some(matcher.build()) })
     }

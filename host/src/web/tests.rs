@@ -12,7 +12,9 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::fixture::*;
+use super::site::Tls;
 use super::*;
+use crate::transport::endpoint::Endpoint;
 
 async fn send(web: &WebClient, method: Method, body: &str) -> Result<Response, RequestError> {
     send_as(web, method, body, true).await
@@ -413,7 +415,7 @@ async fn a_websocket_shares_the_client_and_keeps_to_http_1() {
     };
     let (receiver, mut inbox) = TestInbox::new();
     let echo = async {
-        let transport = crate::transport::websocket::open(&site, receiver).await.unwrap();
+        let transport = crate::transport::open(&Endpoint::WebSocket(site), receiver).await.unwrap();
         transport.send(request(1, "{\"id\":1}")).await.unwrap();
         (inbox.message().await, transport)
     };

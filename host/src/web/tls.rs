@@ -6,9 +6,10 @@ use reqwest::{Certificate, ClientBuilder, Identity};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::failure::{Failure, RequestError};
+use super::errors::{connect_error, in_words, root_cause};
+use super::site::Tls;
+use crate::failure::RequestError;
 use crate::ownership;
-use crate::transport::endpoint::Tls;
 
 /// Configures whether and how the server's certificate is checked.
 pub(super) fn check(builder: ClientBuilder, tls: &Tls) -> Result<ClientBuilder, RequestError> {
@@ -32,7 +33,7 @@ pub(super) fn show(builder: ClientBuilder, tls: &Tls) -> Result<ClientBuilder, R
     }
     PrivateKeyDer::from_pem_slice(&pem)
         .map_err(|_| bad(key_file, "it holds no private key in PEM form, or an encrypted one"))?;
-    let identity = Identity::from_pem(&pem).map_err(|error| bad(key_file, &super::errors::root_cause(&error)))?;
+    let identity = Identity::from_pem(&pem).map_err(|error| bad(key_file, &root_cause(&error)))?;
     Ok(builder.identity(identity))
 }
 
@@ -47,18 +48,17 @@ pub(super) fn check_files(tls: &Tls) -> Result<(), RequestError> {
 fn certificates(file: &Path, pem: &[u8]) -> Result<Vec<Certificate>, RequestError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match found {
-        Ok(found) if !found.is_empty() => found
-            .iter()
-            .map(|der| Certificate::from_der(der).map_err(|error| bad(file, &super::errors::root_cause(&error))))
-            .collect(),
+        Ok(found) if !found.is_empty() => {
+            found.iter().map(|der| Certificate::from_der(der).map_err(|error| bad(file, &root_cause(&error)))).collect()
+        }
         _ => Err(bad(file, "it holds no certificate in PEM form")),
     }
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, RequestError> {
-    ownership::read(file).map_err(|error| bad(file, &super::errors::in_words(&error)))
+    ownership::read(file).map_err(|error| bad(file, &in_words(&error)))
 }
 
 fn bad(file: &Path, what: &str) -> RequestError {
-    RequestError::unsent(Failure::Connect(format!("{}: {what}", file.display())))
+    connect_error(format!("{}: {what}", file.display()))
 }

@@ -1,29 +1,19 @@
 //! Summaries by a model: one chat completion of an OpenAI-compatible endpoint.
 
-use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
-use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use super::{SummarizeError, SummaryTask};
-use crate::transport::web;
-
-/// A model and its API.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SummaryModel {
-    /// The URL of the API, such as `http://localhost:11434/v1`, or of its `/chat/completions`.
-    pub url: String,
-    /// The name of the model.
-    pub model: String,
-    /// The key that the endpoint expects as a bearer token.
-    pub api_key: Option<String>,
-}
+use crate::web::address::display_url;
+use crate::web::body;
+use crate::web::client_builder::{USER_AGENT, plain_builder};
+use crate::web::errors::{innermost, lower_first};
+use crate::web::reach::Zone;
 
 /// An endpoint that makes summaries. Its `Debug` shows no key, login or query.
 pub struct SummaryEndpoint {
@@ -35,32 +25,28 @@ pub struct SummaryEndpoint {
 }
 
 impl SummaryEndpoint {
-    /// Checks the configuration without sending anything.
-    pub fn new(model: SummaryModel) -> Result<Self, SummarizeError> {
+    /// Checks the configuration without sending anything. The URL is that of the API, such as
+    /// `http://localhost:11434/v1`, or of its `/chat/completions`; the endpoint expects the key as a bearer token.
+    pub fn new(url: &str, model: String, api_key: Option<&str>) -> Result<Self, SummarizeError> {
         // Errors repeat neither the URL nor the key, which may be secrets.
         let wrong = |why: &str| SummarizeError::Settings(why.to_owned());
-        let mut url = Url::parse(&model.url).map_err(|error| wrong(&format!("the url is not an address: {error}")))?;
+        let mut url = Url::parse(url).map_err(|error| wrong(&format!("the url is not an address: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(wrong("the url begins neither with http:// nor with https://"));
         }
         let has_login = !url.username().is_empty() || url.password().is_some();
-        if has_login && model.api_key.is_some() {
+        if has_login && api_key.is_some() {
             return Err(wrong("the url has a login, and there is an api_key; give only one"));
         }
         let path = url.path().trim_end_matches('/');
         if !path.ends_with(COMPLETIONS) {
             url.set_path(&format!("{path}{COMPLETIONS}"));
         }
-        let authorization = match &model.api_key {
-            Some(key) => {
-                let mut value = HeaderValue::try_from(format!("Bearer {}", key.trim()))
-                    .map_err(|_| wrong("the api_key has characters that no header may have"))?;
-                value.set_sensitive(true);
-                Some(value)
-            }
-            None => None,
-        };
-        Ok(SummaryEndpoint { url, model: model.model, authorization, client: OnceCell::new() })
+        let authorization = api_key.map(|key| HeaderValue::try_from(format!("Bearer {}", key.trim()))).transpose();
+        let mut authorization =
+            authorization.map_err(|_| wrong("the api_key has characters that no header may have"))?;
+        authorization.iter_mut().for_each(|value| value.set_sensitive(true));
+        Ok(SummaryEndpoint { url, model, authorization, client: OnceCell::new() })
     }
 
     /// Requests a completion.
@@ -87,39 +73,27 @@ impl SummaryEndpoint {
             300..400 => "it redirects, which is not followed; give the address that it redirects to".to_owned(),
             code => self.reason(response, task).await.unwrap_or_else(|| hint(code).to_owned()),
         };
-        Err(SummarizeError::Status { url: self.shown(), status: status.as_u16(), reason })
+        Err(SummarizeError::Status { url: display_url(&self.url), status: status.as_u16(), reason })
     }
 
     async fn connect(&self) -> Result<Client, SummarizeError> {
-        // If the embedding program has installed another provider, that one is used.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = Client::builder().redirect(Policy::none()).retry(web::no_retries()).user_agent(USER_AGENT);
+        let builder = plain_builder().user_agent(USER_AGENT);
         // A proxy is never used to reach this machine.
-        let builder = if self.is_local() { builder.no_proxy() } else { builder };
+        let is_local = Zone::of_name(&self.url) == Some(Zone::Loopback);
+        let builder = if is_local { builder.no_proxy() } else { builder };
         // Without TLS, the certificate authorities need not be loaded.
         let builder = if self.url.scheme() == "http" { builder.tls_certs_only([]) } else { builder };
         let built = tokio::task::spawn_blocking(move || builder.build()).await;
         built
             .map_err(|error| error.to_string())
             .and_then(|built| built.map_err(|error| root_cause(&error)))
-            .map_err(|why| SummarizeError::Connect { url: self.shown(), why })
-    }
-
-    fn is_local(&self) -> bool {
-        let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+            .map_err(|why| SummarizeError::Connect { url: display_url(&self.url), why })
     }
 
     /// Reads the whole response.
     async fn read(&self, mut response: Response) -> Result<Vec<u8>, SummarizeError> {
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(&error))? {
-            if body.len() + chunk.len() > MOST {
-                return Err(SummarizeError::TooLarge { max: MOST });
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body)
+        let body = body::bytes(&mut response, MOST).await.map_err(|error| self.unreachable(&error))?;
+        body.ok_or(SummarizeError::TooLarge { max: MOST })
     }
 
     /// Returns the kind of error as one plain word, because sentences of the endpoint may repeat the key or the text.
@@ -134,56 +108,31 @@ impl SummaryEndpoint {
     }
 
     fn completion(&self, body: &[u8]) -> Result<String, SummarizeError> {
-        let wrong = |why| SummarizeError::Answer { url: self.shown(), why };
-        if serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err() {
-            return Err(wrong("it is not JSON"));
+        let wrong = |why| SummarizeError::Answer { url: display_url(&self.url), why };
+        let completion: Value = serde_json::from_slice(body).map_err(|_| wrong("it is not JSON"))?;
+        let message = completion["choices"][0]["message"].as_object().ok_or_else(|| wrong(NO_CONTENT))?;
+        match message.get("content") {
+            Some(Value::String(content)) => Ok(content.clone()),
+            // A model with nothing to say may return null.
+            None | Some(Value::Null) => Ok(String::new()),
+            Some(_) => Err(wrong(NO_CONTENT)),
         }
-        let completion: Completion = serde_json::from_slice(body).map_err(|_| wrong(NO_CONTENT))?;
-        let choice = completion.choices.into_iter().next().ok_or_else(|| wrong(NO_CONTENT))?;
-        // A model with nothing to say may return null.
-        Ok(choice.message.content.unwrap_or_default())
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> SummarizeError {
-        SummarizeError::Connect { url: self.shown(), why: root_cause(error) }
-    }
-
-    /// Returns the URL without login, query and fragment, which may be secrets.
-    fn shown(&self) -> String {
-        format!("{}{}", self.url.origin().ascii_serialization(), self.url.path())
+        SummarizeError::Connect { url: display_url(&self.url), why: root_cause(error) }
     }
 }
 
 impl fmt::Debug for SummaryEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Http").field("url", &self.shown()).field("model", &self.model).finish_non_exhaustive()
+        f.debug_struct("Http").field("url", &display_url(&self.url)).field("model", &self.model).finish_non_exhaustive()
     }
-}
-
-impl fmt::Debug for SummaryModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Model").field("model", &self.model).finish_non_exhaustive()
-    }
-}
-
-#[derive(Deserialize)]
-struct Completion {
-    choices: Vec<Choice>,
-}
-
-#[derive(Deserialize)]
-struct Choice {
-    message: Message,
-}
-
-#[derive(Deserialize)]
-struct Message {
-    content: Option<String>,
 }
 
 /// Returns the kind of an error if it is one plain word such as `model_not_found`.
 fn kind(body: &[u8]) -> Option<String> {
-    let body: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let body: Value = serde_json::from_slice(body).ok()?;
     let words = ["code", "type"].map(|key| body["error"][key].as_str());
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
     let is_kind = |word: &&str| word.contains('_') && word.len() <= 64 && word.bytes().all(is_plain);
@@ -199,15 +148,9 @@ fn hint(status: u16) -> &'static str {
 }
 
 /// Returns the innermost cause; the outer ones only say that something failed.
-fn root_cause(error: &(dyn Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    let words = cause.to_string();
-    let words = words.split_once(" (os error").map_or(words.as_str(), |(words, _)| words);
-    let mut letters = words.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+fn root_cause(error: &reqwest::Error) -> String {
+    let words = innermost(error).to_string();
+    lower_first(words.split_once(" (os error").map_or(words.as_str(), |(words, _)| words))
 }
 
 const INSTRUCTION: &str = "You are given the output of a tool that an AI agent called. Summarize it for the agent, so \
@@ -216,7 +159,6 @@ const INSTRUCTION: &str = "You are given the output of a tool that an AI agent c
     only.";
 const COMPLETIONS: &str = "/chat/completions";
 const NO_CONTENT: &str = "it has no text in choices[0].message.content";
-const USER_AGENT: &str = concat!("toolgate/", env!("CARGO_PKG_VERSION"));
 /// How long reading the body of an error may take.
 const REASON_LIMIT: Duration = Duration::from_secs(1);
 /// The maximum length of a response.

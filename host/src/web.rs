@@ -1,38 +1,38 @@
-//! The HTTP client of the network transports: where requests may go, and which headers and credentials go with them.
+//! The HTTP client of a configured site: where requests may go, and which headers and credentials go with them.
 
-pub(super) mod address;
-pub(super) mod body;
-pub(super) mod connection_tasks;
-mod errors;
+pub(crate) mod address;
+pub mod authorize;
+pub(crate) mod body;
+pub(crate) mod client_builder;
+pub(crate) mod errors;
 mod foreign_clients;
 mod keep_alive;
 mod proxy;
-pub(super) mod reach;
-pub(super) mod receiver;
+pub(crate) mod reach;
+pub(crate) mod site;
 mod tls;
 
-use std::path::Path;
-use std::sync::OnceLock;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
-use reqwest::redirect::Policy;
 use reqwest::{Body, Client, Request, Response, Url};
-use tracing::warn;
+use tokio::sync::OnceCell;
+use tracing::{debug, warn};
 
-use super::endpoint::{RemoteSite, Tls};
 use crate::failure::{Failure, HttpError, RequestError};
-pub(super) use errors::BODY;
-#[cfg(feature = "oauth")]
-pub(super) use errors::root_cause;
-pub(super) use foreign_clients::{ForeignClients, Route};
+pub(crate) use client_builder::HttpVersion;
+use client_builder::{USER_AGENT, builder, site_client};
+use errors::{connect_error, http_failure, protocol_error};
+pub(crate) use foreign_clients::{ForeignClients, Route};
 use keep_alive::KeepAlive;
 use proxy::Proxies;
 use reach::{AddressError, Referrer, Zone};
+use site::RemoteSite;
 
 /// The HTTP client of one site.
-pub(super) struct WebClient {
+pub(crate) struct WebClient {
     site: RemoteSite,
     version: HttpVersion,
     address: Url,
@@ -40,7 +40,7 @@ pub(super) struct WebClient {
     headers: HeaderMap,
     client: Client,
     /// For the site itself, if its connections must not be reused.
-    single_use_client: OnceLock<Client>,
+    single_use_client: OnceCell<Client>,
     keep_alive: KeepAlive,
     /// For other origins that a redirect may lead to.
     foreign_clients: ForeignClients,
@@ -50,17 +50,8 @@ pub(super) struct WebClient {
 #[derive(Debug, Clone, Copy)]
 struct CredentialEdition(u64);
 
-/// The HTTP versions to offer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HttpVersion {
-    /// The version that the server prefers.
-    Any,
-    /// HTTP/1.1, the only version that can be upgraded to WebSocket here.
-    Http1,
-}
-
 /// One request.
-pub(super) struct WebRequest<'a> {
+pub(crate) struct WebRequest<'a> {
     /// The method.
     pub method: Method,
     /// The URL.
@@ -73,9 +64,16 @@ pub(super) struct WebRequest<'a> {
     pub repeatable: bool,
 }
 
+impl<'a> WebRequest<'a> {
+    /// Creates a request without a body, which may arrive twice.
+    pub(crate) fn new(method: Method, url: &Url, headers: &'a (dyn Fn() -> HeaderMap + Sync)) -> Self {
+        WebRequest { method, url: url.clone(), headers, body: Bytes::new(), repeatable: true }
+    }
+}
+
 impl WebClient {
     /// Reads the files that the site names and creates a client, without sending anything.
-    pub(super) async fn open(site: &RemoteSite, version: HttpVersion) -> Result<Self, RequestError> {
+    pub(crate) async fn open(site: &RemoteSite, version: HttpVersion) -> Result<Self, RequestError> {
         Self::open_with(site, version, |name| std::env::var(name).ok()).await
     }
 
@@ -87,41 +85,33 @@ impl WebClient {
         let address = address::parse(&site.url)?;
         // A local socket needs no proxy.
         let proxies = if site.socket.is_none() { Proxies::from_variables(variable)? } else { Proxies::default() };
-        let client = site_client(site, &address, version, &proxies, ConnectionReuse::Reused).await?;
+        let client = site_client(builder(site, version, &proxies), site, &address).await?;
         let keep_alive = if site.socket.is_none() { KeepAlive::default() } else { KeepAlive::assumed() };
         let (address, authorization) = address::split_login(&client, address)?;
         let headers = headers(site, authorization)?;
-        let (single_use_client, foreign) = (OnceLock::new(), ForeignClients::new(site, version, proxies));
-        Ok(WebClient {
-            site: site.clone(),
-            version,
-            address,
-            headers,
-            client,
-            single_use_client,
-            keep_alive,
-            foreign_clients: foreign,
-        })
+        let foreign_clients = ForeignClients::new(site, version, proxies);
+        let (site, single_use_client) = (site.clone(), OnceCell::new());
+        Ok(WebClient { site, version, address, headers, client, single_use_client, keep_alive, foreign_clients })
     }
 
     /// Returns the site's URL, without a login.
-    pub(super) fn address(&self) -> &Url {
+    pub(crate) fn address(&self) -> &Url {
         &self.address
     }
 
     /// Returns the site's headers, as a base for requests.
-    pub(super) fn headers(&self) -> &HeaderMap {
+    pub(crate) fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
     /// Returns the maximum size of a message that the site may send.
-    pub(super) fn max_message_bytes(&self) -> usize {
+    pub(crate) fn max_message_bytes(&self) -> usize {
         self.site.max_message_bytes
     }
 
     /// Sends a request and follows redirects as far as [`reach`] allows: headers are not sent to another origin, and
     /// requests that carry messages never go to one.
-    pub(super) async fn send(&self, ask: WebRequest<'_>) -> Result<Response, RequestError> {
+    pub(crate) async fn send(&self, ask: WebRequest<'_>) -> Result<Response, RequestError> {
         let WebRequest { method, mut url, headers, body, repeatable } = ask;
         let credential = match &self.site.authorize {
             Some(authorize) => authorize.credential().await?,
@@ -171,14 +161,12 @@ impl WebClient {
             let kept = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
             if method != Method::GET && !kept {
                 let body = format!("it redirects to {}; use that address", self.display_url(&target));
-                let error = HttpError { status: status.as_u16(), body, ..HttpError::default() };
-                return Err(RequestError::sent(Failure::Http(error)));
+                return Err(redirect_error(status, body));
             }
             // A WebSocket carries messages once it is open.
             let carries = method != Method::GET || self.version == HttpVersion::Http1;
             route = self.route(&response, &target, away, carries).map_err(|refused| {
-                let body = format!("it redirects to {}, {refused}", self.display_url(&target));
-                RequestError::sent(Failure::Http(HttpError { status: status.as_u16(), body, ..HttpError::default() }))
+                redirect_error(status, format!("it redirects to {}, {refused}", self.display_url(&target)))
             })?;
             if !address::same_origin(response.url(), &target) {
                 let origin = target.origin().ascii_serialization();
@@ -187,7 +175,45 @@ impl WebClient {
             url = target;
         }
         let last = self.display_url(&url);
-        Err(RequestError::sent(Failure::Protocol(format!("it redirects more than {REDIRECTS} times, last to {last}"))))
+        Err(protocol_error(format!("it redirects more than {REDIRECTS} times, last to {last}")))
+    }
+
+    /// Sends a request to the site itself; if the connection was lost and the request is repeatable, sends it again on
+    /// a new one.
+    async fn send_to_site(
+        &self,
+        request: Request,
+        repeatable: bool,
+    ) -> Result<Result<Response, reqwest::Error>, RequestError> {
+        if !self.keep_alive.may_share(repeatable) {
+            return Ok(self.single_use_client().await?.execute(request).await);
+        }
+        let again = if repeatable { request.try_clone() } else { None };
+        let error = match self.client.execute(request).await {
+            Ok(response) => {
+                self.keep_alive.note_response(&response);
+                return Ok(Ok(response));
+            }
+            Err(error) => error,
+        };
+        let Some(again) = again.filter(|_| errors::is_lost(&error) && self.keep_alive.had_answered(&error)) else {
+            return Ok(Err(error));
+        };
+        debug!("a connection was closed after an answer; asking on a new one");
+        let outcome = self.single_use_client().await?.execute(again).await;
+        if outcome.is_ok() {
+            self.keep_alive.note_closed();
+        }
+        Ok(outcome)
+    }
+
+    /// Returns the client that uses each connection for one request.
+    async fn single_use_client(&self) -> Result<&Client, RequestError> {
+        let create = || {
+            let builder = builder(&self.site, self.version, self.foreign_clients.proxies());
+            site_client(builder.pool_max_idle_per_host(0), &self.site, &self.address)
+        };
+        self.single_use_client.get_or_try_init(create).await
     }
 
     /// Decides how to follow a redirect, if that is allowed.
@@ -216,117 +242,63 @@ impl WebClient {
     }
 
     /// Returns a URL for messages, with the scheme that the configuration uses.
-    pub(super) fn display_url(&self, url: &Url) -> String {
+    pub(crate) fn display_url(&self, url: &Url) -> String {
         match self.version {
             HttpVersion::Any => address::display_url(url),
             HttpVersion::Http1 => address::display_socket_url(url),
         }
     }
-}
 
-/// Whether a connection is reused after a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ConnectionReuse {
-    /// Other requests use it.
-    Reused,
-    /// It is closed.
-    Closed,
-}
-
-/// Creates a client for the site itself.
-async fn site_client(
-    site: &RemoteSite,
-    address: &Url,
-    version: HttpVersion,
-    proxies: &Proxies,
-    connections: ConnectionReuse,
-) -> Result<Client, RequestError> {
-    let builder = builder(version, site.connect_timeout, proxies, connections);
-    if address.scheme() == "https" {
-        return build_tls_client(builder, site, ClientCertificate::Sent).await;
+    /// Converts an error response; `session` says whether the request had a session id.
+    pub(crate) fn http_error(&self, response: &Response, session: bool, body: String) -> HttpError {
+        let text = |name| response.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let mut body = match body::encoding(response) {
+            Some(encoding) => format!("a text encoded as {encoding}, which was not asked for"),
+            None => self.redact(&body),
+        };
+        body.truncate(body.floor_char_boundary(errors::SHOWN));
+        // For an unencrypted request, a proxy may answer instead of the server.
+        if let Some(proxy) =
+            self.foreign_clients.proxies().proxy_for(response.url()).filter(|_| response.url().scheme() == "http")
+        {
+            body = match response.status() {
+                StatusCode::PROXY_AUTHENTICATION_REQUIRED => format!("the proxy {proxy} requires a login"),
+                _ if body.is_empty() => format!("through the proxy {proxy}"),
+                _ => format!("{body} (through the proxy {proxy})"),
+            };
+        }
+        // A challenge of another origin, reached by a redirect, is not the server's.
+        let ours = address::same_origin(response.url(), self.address());
+        HttpError {
+            status: response.status().as_u16(),
+            session,
+            challenge: challenge(response).filter(|_| ours).map(|challenge| self.redact(&challenge)),
+            edition: response.extensions().get::<CredentialEdition>().map_or(0, |edition| edition.0),
+            retry_after: text(header::RETRY_AFTER).and_then(|value| errors::retry_after(value, SystemTime::now())),
+            body,
+        }
     }
-    // Without TLS, the certificate authorities need not be loaded; an `https` URL is another origin with its own
-    // client.
-    tls::check_files(&site.tls)?;
-    build(by_socket(builder.tls_certs_only([]), site.socket.as_deref())?, &Tls::default())
-}
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ClientCertificate {
-    Sent,
-    Withheld,
-}
-
-/// Creates a client that checks certificates as the site says, with or without the client certificate.
-async fn build_tls_client(
-    builder: reqwest::ClientBuilder,
-    site: &RemoteSite,
-    certificate: ClientCertificate,
-) -> Result<Client, RequestError> {
-    if !site.tls.verify {
-        warn!("the server's certificate is not checked: anyone on the way can read and change what is sent");
+    /// Reads the beginning of an error response's body, and converts both to an error.
+    pub(crate) async fn failed_answer(&self, mut response: Response, session: bool) -> HttpError {
+        let body = body::beginning(&mut response, errors::BODY).await;
+        self.http_error(&response, session, body)
     }
-    let tls = site.tls.clone();
-    // Loading the system's certificate authorities takes time, so it happens on another thread.
-    let built = tokio::task::spawn_blocking(move || {
-        let builder = tls::check(builder, &tls)?;
-        build(if certificate == ClientCertificate::Sent { tls::show(builder, &tls)? } else { builder }, &tls)
-    });
-    built.await.map_err(|error| connect_error(format!("cannot create the HTTP client: {error}")))?
-}
 
-fn builder(
-    version: HttpVersion,
-    timeout: std::time::Duration,
-    proxies: &Proxies,
-    connections: ConnectionReuse,
-) -> reqwest::ClientBuilder {
-    // If the embedding program has installed another provider, that one is used.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = Client::builder()
-        .redirect(Policy::none())
-        .connect_timeout(timeout)
-        .tcp_nodelay(true)
-        .pool_idle_timeout(IDLE)
-        .retry(no_retries())
-        .no_proxy();
-    let builder = if version == HttpVersion::Http1 { builder.http1_only() } else { builder };
-    let builder = if connections == ConnectionReuse::Closed { builder.pool_max_idle_per_host(0) } else { builder };
-    proxies.on(builder)
-}
-
-/// Disables retries: whether a request may be repeated is not for the HTTP client to decide.
-pub(super) fn no_retries() -> reqwest::retry::Builder {
-    reqwest::retry::never().max_retries_per_request(0)
-}
-
-/// Makes all connections use this socket, if there is one.
-#[cfg(unix)]
-fn by_socket(builder: reqwest::ClientBuilder, socket: Option<&Path>) -> Result<reqwest::ClientBuilder, RequestError> {
-    Ok(match socket {
-        Some(path) => builder.unix_socket(path),
-        None => builder,
-    })
-}
-
-#[cfg(not(unix))]
-fn by_socket(builder: reqwest::ClientBuilder, socket: Option<&Path>) -> Result<reqwest::ClientBuilder, RequestError> {
-    match socket {
-        Some(path) => Err(connect_error(format!("{}: this system has no Unix sockets", path.display()))),
-        None => Ok(builder),
+    /// Reads the beginning of a body of an unexpected kind, and converts both to an error.
+    pub(crate) async fn unexpected_kind(&self, kind: &str, mut response: Response) -> RequestError {
+        let start = self.redact(&body::beginning(&mut response, errors::BODY).await);
+        protocol_error(format!("answered with content type {kind}: {}", body::excerpt(&start)))
     }
-}
 
-fn build(builder: reqwest::ClientBuilder, tls: &Tls) -> Result<Client, RequestError> {
-    builder.build().map_err(|error| {
-        let files: Vec<_> = [&tls.ca, &tls.client_certificate, &tls.client_key]
-            .into_iter()
-            .flatten()
-            .map(|file| file.display().to_string())
-            .collect();
-        let place = if files.is_empty() { "TLS".to_owned() } else { files.join(", ") };
-        connect_error(format!("{place}: {}", errors::root_cause(&error)))
-    })
+    /// Hides secrets in text from the site; called before cutting, because half a secret cannot be recognised.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        let text = self.site.secrets.redact(text);
+        match &self.site.authorize {
+            Some(authorize) => authorize.secrets().redact(&text).into_owned(),
+            None => text.into_owned(),
+        }
+    }
 }
 
 /// Builds the headers of each request to the site.
@@ -342,7 +314,7 @@ fn headers(site: &RemoteSite, authorization: Option<HeaderValue>) -> Result<Head
         let parsed = HeaderName::try_from(name.as_str()).map_err(|_| bad("this is not a valid header name"))?;
         let mut value = HeaderValue::try_from(value.as_str())
             .map_err(|_| bad("its value has characters that no header may have"))?;
-        if OURS.contains(&parsed) {
+        if OURS.contains(&parsed.as_str()) {
             warn!(header = name, "this header is set by the protocol; the configured one is ignored");
             continue;
         }
@@ -356,7 +328,11 @@ fn headers(site: &RemoteSite, authorization: Option<HeaderValue>) -> Result<Head
 
 /// Keeps only the headers that may go to another origin, without identity and content of the request.
 fn harmless(mut headers: HeaderMap) -> HeaderMap {
-    let keep = |name: &HeaderName| HARMLESS.contains(name) || name == "mcp-protocol-version";
+    let keep = |name: &HeaderName| {
+        let ours = ["accept", "content-type", "connection", "upgrade", "mcp-protocol-version"];
+        let websocket = ["sec-websocket-key", "sec-websocket-version", "sec-websocket-protocol"];
+        ours.contains(&name.as_str()) || websocket.contains(&name.as_str())
+    };
     let names: Vec<_> = headers.keys().filter(|name| !keep(name)).cloned().collect();
     for name in names {
         headers.remove(name);
@@ -364,48 +340,32 @@ fn harmless(mut headers: HeaderMap) -> HeaderMap {
     headers
 }
 
+/// Joins all challenges of a response, because several headers mean the same as one with commas.
+fn challenge(response: &Response) -> Option<String> {
+    let values = response.headers().get_all(header::WWW_AUTHENTICATE).iter();
+    let values: Vec<_> = values.filter_map(|value| value.to_str().ok()).collect();
+    (!values.is_empty()).then(|| values.join(", "))
+}
+
 fn redirect_target(response: &Response) -> Result<Url, RequestError> {
     let location = response.headers().get(header::LOCATION).and_then(|value| str::from_utf8(value.as_bytes()).ok());
     let target = location.and_then(|location| response.url().join(location).ok()).and_then(address::as_http);
     let target = target.and_then(address::without_login);
-    target.ok_or_else(|| {
-        let status = response.status().as_u16();
-        let error = HttpError { status, body: "it redirects to an invalid address".to_owned(), ..HttpError::default() };
-        RequestError::sent(Failure::Http(error))
-    })
+    target.ok_or_else(|| redirect_error(response.status(), "it redirects to an invalid address".to_owned()))
 }
 
-fn connect_error(why: String) -> RequestError {
-    RequestError::unsent(Failure::Connect(why))
+/// Creates the error of a redirect that is not followed.
+fn redirect_error(status: StatusCode, body: String) -> RequestError {
+    http_failure(HttpError { status: status.as_u16(), body, ..HttpError::default() })
 }
 
 const REDIRECTS: usize = 5;
-const USER_AGENT: &str = concat!("toolgate/", env!("CARGO_PKG_VERSION"));
 
-/// Many servers close a connection that was idle for 5 s; a request sent at that moment has an unknown outcome.
-const IDLE: std::time::Duration = std::time::Duration::from_secs(4);
-
-const OURS: [HeaderName; 7] = [
-    header::ACCEPT,
-    header::CONTENT_TYPE,
-    header::CONTENT_LENGTH,
-    header::TRANSFER_ENCODING,
-    header::CONNECTION,
-    header::UPGRADE,
-    HeaderName::from_static("mcp-session-id"),
-];
-
-const HARMLESS: [HeaderName; 7] = [
-    header::ACCEPT,
-    header::CONTENT_TYPE,
-    header::CONNECTION,
-    header::UPGRADE,
-    header::SEC_WEBSOCKET_KEY,
-    header::SEC_WEBSOCKET_VERSION,
-    header::SEC_WEBSOCKET_PROTOCOL,
-];
+/// The headers that the protocol sets.
+const OURS: [&str; 7] =
+    ["accept", "content-type", "content-length", "transfer-encoding", "connection", "upgrade", "mcp-session-id"];
 
 #[cfg(test)]
-pub(super) mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use std::io;
 use std::time::Duration;
 
 pub use command::SummaryCommand;
-pub use http::{SummaryEndpoint, SummaryModel};
+pub use http::SummaryEndpoint;
 
 /// The configured source of summaries.
 #[derive(Debug)]

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -26,8 +25,6 @@ pub struct SummaryCommand {
     /// The complete environment of the process, apart from `TOOLGATE_SERVER` and `TOOLGATE_TOOL`, which are set for
     /// each run.
     pub env: BTreeMap<String, String>,
-    /// The working directory; `None` means ours.
-    pub working_dir: Option<PathBuf>,
     /// Secrets to hide in its standard error.
     pub secrets: Secrets,
 }
@@ -35,9 +32,8 @@ pub struct SummaryCommand {
 impl SummaryCommand {
     /// Runs the program; nothing in its process group outlives the future.
     pub(super) async fn run(&self, task: SummaryTask<'_>) -> Result<String, SummarizeError> {
-        let mut family = self.start(task)?;
-        let (stdin, stdout, stderr) =
-            (family.child.stdin.take(), family.child.stdout.take(), family.child.stderr.take());
+        let mut group = self.start(task)?;
+        let (stdin, stdout, stderr) = (group.child.stdin.take(), group.child.stdout.take(), group.child.stderr.take());
         let (mut summary, mut tail) = (Vec::new(), Tail::default());
         let status = {
             let feed = async {
@@ -48,11 +44,11 @@ impl SummaryCommand {
                 Ok(())
             };
             let mut talk = pin!(async {
-                let listen = read(stdout, |bytes| {
+                let listen = self.read(stdout, |bytes| {
                     summary.extend_from_slice(bytes);
-                    if summary.len() > MOST { Err(ReadError::TooLarge) } else { Ok(()) }
+                    if summary.len() > MOST { Err(SummarizeError::TooLarge { max: MOST }) } else { Ok(()) }
                 });
-                let keep_tail = read(stderr, |bytes| {
+                let keep_tail = self.read(stderr, |bytes| {
                     tail.push(bytes);
                     Ok(())
                 });
@@ -60,20 +56,20 @@ impl SummaryCommand {
             });
             // The time limit of the summary bounds both waits.
             tokio::select! {
-                said = &mut talk => {
-                    said.map_err(|broken| self.read_error(broken))?;
-                    family.wait().await
+                outcome = &mut talk => {
+                    outcome?;
+                    group.wait().await
                 }
-                status = family.wait() => {
+                status = group.wait() => {
                     // Its children may hold the pipes for ever; its own output is already in them.
-                    if let Ok(said) = tokio::time::timeout(SETTLE, talk).await {
-                        said.map_err(|broken| self.read_error(broken))?;
+                    if let Ok(outcome) = tokio::time::timeout(SETTLE, talk).await {
+                        outcome?;
                     }
                     status
                 }
             }
         };
-        let status = status.map_err(|error| self.read_error(ReadError::Pipe(error)))?;
+        let status = status.map_err(|error| self.read_error(error))?;
         if !status.success() {
             let last_words = tail.last_line(&self.secrets);
             return Err(SummarizeError::Failed { command: self.command.clone(), how: in_words(status), last_words });
@@ -88,20 +84,30 @@ impl SummaryCommand {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // The process may leave its group, so it is also killed by its own id.
         command.process_group(0).kill_on_drop(true);
-        if let Some(folder) = &self.working_dir {
-            command.current_dir(folder);
-        }
         let child = command.spawn();
         let child = child.map_err(|source| SummarizeError::Start { command: self.command.clone(), source })?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         Ok(CommandGroup { child, group })
     }
 
-    fn read_error(&self, broken: ReadError) -> SummarizeError {
-        match broken {
-            ReadError::TooLarge => SummarizeError::TooLarge { max: MOST },
-            ReadError::Pipe(source) => SummarizeError::Read { command: self.command.clone(), source },
+    /// Reads until the end, or until `take` rejects what was read.
+    async fn read(
+        &self,
+        pipe: Option<impl AsyncRead + Unpin>,
+        mut take: impl FnMut(&[u8]) -> Result<(), SummarizeError>,
+    ) -> Result<(), SummarizeError> {
+        let Some(mut pipe) = pipe else { return Ok(()) };
+        let mut buffer = vec![0; 16 * 1024];
+        loop {
+            match pipe.read(&mut buffer).await.map_err(|error| self.read_error(error))? {
+                0 => return Ok(()),
+                count => take(&buffer[..count])?,
+            }
         }
+    }
+
+    fn read_error(&self, source: std::io::Error) -> SummarizeError {
+        SummarizeError::Read { command: self.command.clone(), source }
     }
 }
 
@@ -141,26 +147,6 @@ impl Drop for CommandGroup {
             && error != Errno::SRCH
         {
             tracing::debug!(group = group.as_raw_nonzero(), %error, "a signal could not be sent");
-        }
-    }
-}
-
-enum ReadError {
-    TooLarge,
-    Pipe(std::io::Error),
-}
-
-/// Reads until the end, or until `take` rejects what was read.
-async fn read(
-    pipe: Option<impl AsyncRead + Unpin>,
-    mut take: impl FnMut(&[u8]) -> Result<(), ReadError>,
-) -> Result<(), ReadError> {
-    let Some(mut pipe) = pipe else { return Ok(()) };
-    let mut buffer = vec![0; 16 * 1024];
-    loop {
-        match pipe.read(&mut buffer).await.map_err(ReadError::Pipe)? {
-            0 => return Ok(()),
-            count => take(&buffer[..count])?,
         }
     }
 }

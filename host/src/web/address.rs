@@ -3,19 +3,19 @@
 use http::header::{self, HeaderValue};
 use reqwest::{Client, Url};
 
-use crate::failure::{Failure, RequestError};
+use super::errors::connect_error;
+use crate::failure::RequestError;
 
 /// Parses the URL of a site.
-pub(in crate::transport) fn parse(text: &str) -> Result<Url, RequestError> {
+pub(crate) fn parse(text: &str) -> Result<Url, RequestError> {
     // The text may contain a login, so the error does not repeat it.
-    let bad = |why: String| RequestError::unsent(Failure::Connect(why));
-    let url = Url::parse(text).map_err(|error| bad(format!("the url is not an address: {error}")))?;
+    let url = Url::parse(text).map_err(|error| connect_error(format!("the url is not an address: {error}")))?;
     let scheme = url.scheme().to_owned();
-    as_http(url).ok_or_else(|| bad(format!("the url has the scheme {scheme}, not http, https, ws or wss")))
+    as_http(url).ok_or_else(|| connect_error(format!("the url has the scheme {scheme}, not http, https, ws or wss")))
 }
 
 /// Replaces the scheme of a WebSocket URL by that of HTTP; `None` for other schemes.
-pub(in crate::transport) fn as_http(mut url: Url) -> Option<Url> {
+pub(crate) fn as_http(mut url: Url) -> Option<Url> {
     let scheme = match url.scheme() {
         "http" | "ws" => "http",
         "https" | "wss" => "https",
@@ -26,7 +26,7 @@ pub(in crate::transport) fn as_http(mut url: Url) -> Option<Url> {
 }
 
 /// Returns a URL for messages, without login, query and fragment, which may be secrets.
-pub(in crate::transport) fn display_url(url: &Url) -> String {
+pub(crate) fn display_url(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 
@@ -36,14 +36,14 @@ pub(super) fn display_socket_url(url: &Url) -> String {
 }
 
 /// Reports whether scheme, host and port are the same.
-pub(in crate::transport) fn same_origin(one: &Url, other: &Url) -> bool {
+pub(crate) fn same_origin(one: &Url, other: &Url) -> bool {
     one.scheme() == other.scheme()
         && one.host() == other.host()
         && one.port_or_known_default() == other.port_or_known_default()
 }
 
 /// Removes the login from a URL: one that a server names is not ours.
-pub(super) fn without_login(mut url: Url) -> Option<Url> {
+pub(crate) fn without_login(mut url: Url) -> Option<Url> {
     url.set_username("").and_then(|()| url.set_password(None)).ok()?;
     Some(url)
 }
@@ -54,8 +54,7 @@ pub(super) fn split_login(client: &Client, url: Url) -> Result<(Url, Option<Head
         return Ok((url, None));
     }
     let request = client.get(url).build();
-    let mut request = request
-        .map_err(|_| RequestError::unsent(Failure::Connect("the login in the url cannot be read".to_owned())))?;
+    let mut request = request.map_err(|_| connect_error("the login in the url cannot be read"))?;
     let login = request.headers_mut().remove(header::AUTHORIZATION).map(|mut value| {
         value.set_sensitive(true);
         value

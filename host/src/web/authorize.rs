@@ -4,9 +4,9 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use http::HeaderValue;
 
-use super::BoxFuture;
 use crate::config::secrets::Secrets;
 use crate::failure::{HttpError, RequestError};
 
