@@ -5,28 +5,32 @@ mod bounds;
 pub mod client;
 mod client_session;
 pub mod http;
+mod limits;
+mod load;
+mod lock;
 mod metrics;
 pub mod pages;
 mod recent;
-mod relay;
+mod refusal;
 mod seal;
-#[cfg_attr(not(unix), path = "gateway/socket/unsupported.rs")]
+mod slow_servers;
 pub mod socket;
 pub mod stdio;
+mod visible_servers;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use serde_json::json;
 use tracing::warn;
 
 pub use client_session::outcome::KEY as OUTCOME;
+pub use client_session::relay::Relay;
+pub use limits::{ConnectionTimeouts, GatewayLimits, StreamLimits};
+pub use load::{LoadLimiter, LoadStats, RefusalCounts, RefusalReason};
 pub use recent::{RecentCall, RecentCalls};
-pub use relay::Relay;
 
-use self::http::LoadLimiter;
 use crate::config::model::Config;
 use crate::gate::{self, Gate, GateError, GateView};
 use crate::logic::types::execution::ToolResult;
@@ -35,9 +39,10 @@ use crate::registry::{ConfigChanges, Registry};
 use crate::shadow::Shadow;
 use client::{ClientFactory, ClientHandler, ClientSink, Principal};
 use client_session::ClientSession;
-use client_session::slow_servers::SlowServers;
+use lock::lock;
 use metrics::ToolCallCounts;
 use seal::StateSealer;
+use slow_servers::SlowServers;
 
 /// Options of the gateway.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -65,7 +70,6 @@ pub struct Gateway {
 }
 
 /// An open listener, as operators see it.
-#[derive(Clone)]
 struct OpenListener {
     name: &'static str,
     address: String,
@@ -105,7 +109,7 @@ impl Gateway {
         let state = Arc::new(GatewayState {
             registry,
             relay,
-            slow_servers: SlowServers::new(),
+            slow_servers: Arc::default(),
             duplicates: Mutex::default(),
             recent: RecentCalls::default(),
             call_counts: ToolCallCounts::default(),
@@ -139,20 +143,16 @@ impl Gateway {
         let once = before.revoked.iter().chain(before.options.views.keys());
         let revoked: HashSet<_> = once.filter(|name| !options.views.contains_key(*name)).cloned().collect();
         let shown = Arc::new(ActiveOptions { options, revoked });
-        *self.state.active.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&shown);
+        *lock(&self.state.active) = Arc::clone(&shown);
         self.state.edition.fetch_add(1, Ordering::SeqCst);
         // Only after the revocation is in force, or a revoked principal could open a session again.
-        self.lock_stateless().retain(|principal, _| !shown.revoked.contains(&principal.name));
+        lock(&self.stateless).retain(|principal, _| !shown.revoked.contains(&principal.name));
         // Running calls keep their gates.
-        self.operator_gates.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.operator_gates).clear();
         if !same {
             self.state.registry.announce_changes();
         }
         Ok(changes)
-    }
-
-    fn lock_stateless(&self) -> MutexGuard<'_, HashMap<Principal, Arc<ClientSession>>> {
-        self.stateless.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the registry of the servers behind the gateway.
@@ -168,40 +168,17 @@ impl Gateway {
     /// Sets the shadow policy, or removes it with `None`.
     pub fn set_shadow(&self, shadow: Option<Arc<Shadow>>) {
         self.registry().set_observer(shadow.clone().map(|shadow| shadow as _));
-        *self.shadow.lock().unwrap_or_else(PoisonError::into_inner) = shadow;
+        *lock(&self.shadow) = shadow;
     }
 
     /// Returns the shadow policy, if there is one.
     pub fn shadow(&self) -> Option<Arc<Shadow>> {
-        self.shadow.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.shadow).clone()
     }
 
     /// Registers a listener for the dashboard and the metrics. `name` is a metric label, so there must be few of them.
     pub fn add_listener(&self, name: &'static str, address: String, limiter: Arc<LoadLimiter>) {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(OpenListener {
-            name,
-            address,
-            load: limiter,
-        });
-    }
-
-    fn listeners(&self) -> Vec<OpenListener> {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Returns the gate for API calls of this principal; its texts are written for people.
-    fn operator_gate(&self, principal: &Principal) -> Result<Arc<Gate>, api::ApiResponse> {
-        let mut desks = self.operator_gates.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(gate) = desks.get(principal) {
-            return Ok(Arc::clone(gate));
-        }
-        let refused =
-            |error: GateError| api::ApiResponse { status: 500, body: json!({"error": error.to_string()}).to_string() };
-        let view = self.state.view(principal).map_err(refused)?;
-        let view = GateView { pass_through: false, ..view };
-        let gate = Arc::new(Gate::open(&self.state.registry, view).map_err(refused)?);
-        desks.insert(principal.clone(), Arc::clone(&gate));
-        Ok(gate)
+        lock(&self.listeners).push(OpenListener { name, address, load: limiter });
     }
 }
 
@@ -215,7 +192,7 @@ impl ClientFactory for Gateway {
     }
 
     fn stateless_client(&self, principal: &Principal) -> Result<Arc<dyn ClientHandler>, GateError> {
-        let mut stateless = self.lock_stateless();
+        let mut stateless = lock(&self.stateless);
         if let Some(client) = stateless.get(principal) {
             return Ok(Arc::clone(client) as _);
         }
@@ -225,7 +202,7 @@ impl ClientFactory for Gateway {
     }
 
     fn stateless_clients(&self) -> Vec<Arc<dyn ClientHandler>> {
-        self.lock_stateless().values().map(|client| Arc::clone(client) as _).collect()
+        lock(&self.stateless).values().map(|client| Arc::clone(client) as _).collect()
     }
 }
 
@@ -238,9 +215,17 @@ impl GatewayState {
         self.recent.add(RecentCall { id: call_id, at, principal, name, tool, code, attempts, latency, trace });
     }
 
+    /// Returns the full name of a tool, with the exposed server in front if there is one.
+    fn full_name(&self, name: String) -> String {
+        match &self.expose {
+            Some(server) => format!("{server}.{name}"),
+            None => name,
+        }
+    }
+
     /// Warns once that a server lists a URI or name that is already taken.
     fn warn_duplicate(&self, server: &str, name: &str, owner: &str) {
-        let mut doubled = self.duplicates.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut doubled = lock(&self.duplicates);
         if doubled.len() == MOST_DOUBLED || !doubled.insert((server.to_owned(), name.to_owned())) {
             return;
         }
@@ -251,33 +236,31 @@ impl GatewayState {
     }
 
     /// Returns what a client of this principal may use now, or an error if its access was revoked.
-    fn view(&self, principal: &Principal) -> Result<GateView, GateError> {
+    fn view(&self, principal: &str) -> Result<GateView, GateError> {
         let shown = self.active();
-        if shown.revoked.contains(&principal.name) {
-            return Err(GateError::Settings(format!("the access of {:?} was revoked", principal.name)));
+        if shown.revoked.contains(principal) {
+            return Err(GateError::Settings(format!("the access of {principal:?} was revoked")));
         }
-        let view = shown.options.views.get(&principal.name).cloned().unwrap_or_default();
+        let view = shown.options.views.get(principal).cloned().unwrap_or_default();
         Ok(GateView { pass_through: true, ..self.restrict_to_exposed(view) })
     }
 
     /// Restricts a view to the exposed server, if there is one; a view without that server allows nothing.
     fn restrict_to_exposed(&self, mut view: GateView) -> GateView {
         let Some(server) = &self.expose else { return view };
-        let selected = view.selection.take().map(|mut selected| {
-            selected.retain(|selected| selected.id == *server);
-            selected
-        });
-        if selected.as_ref().is_some_and(Vec::is_empty) {
+        let whole = || filtering::SelectedServer { id: server.clone(), tools: Vec::new() };
+        let selected = view.selection.get_or_insert_with(|| vec![whole()]);
+        selected.retain(|selected| selected.id == *server);
+        if selected.is_empty() {
             // A selection must name a server; granting no capabilities denies everything.
+            selected.push(whole());
             view.capabilities = Some(Vec::new());
         }
-        let whole = || vec![filtering::SelectedServer { id: server.clone(), tools: Vec::new() }];
-        view.selection = Some(selected.filter(|selected| !selected.is_empty()).unwrap_or_else(whole));
         view
     }
 
     fn active(&self) -> Arc<ActiveOptions> {
-        Arc::clone(&self.active.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&lock(&self.active))
     }
 }
 

@@ -19,7 +19,7 @@ use crate::failure::format_chain;
 use crate::gateway::http::{self, HttpServer, Tokens};
 use crate::gateway::pages::GatewayPages;
 use crate::gateway::stdio::{self, standard};
-use crate::gateway::{Gateway, Relay, socket};
+use crate::gateway::{Gateway, GatewayLimits, Relay, socket};
 use crate::registry::{self, Registry};
 
 use super::context::{self, ConfigFallback};
@@ -91,7 +91,7 @@ pub fn run(
 
 async fn serve_stdio(
     gateway: &Arc<Gateway>,
-    limits: http::GatewayLimits,
+    limits: GatewayLimits,
     signals: &Signals,
     reloader: Option<Reloader>,
 ) -> Result<(), CliError> {

@@ -8,14 +8,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Gateway;
-use super::bounds;
 use super::client::Principal;
+use super::lock::lock;
 use super::recent::RecentCall;
-use crate::calendar::Utc;
-use crate::calendar::millis;
-use crate::gate::{CallEvent, CallOptions, OnEvent};
-use crate::json::JsonObject;
+use super::visible_servers::VisibleServers;
+use super::{Gateway, bounds, metrics};
+use crate::calendar::{Utc, millis};
+use crate::gate::{CallEvent, CallOptions, Gate, GateView, OnEvent};
+use crate::json::{JsonObject, to_raw};
 use crate::logic::types::execution::ToolCall;
 use crate::registry::{Link, ReadinessReport, ServerStatus, state_name};
 use crate::shadow::{self, Divergence, ShadowCounts};
@@ -28,29 +28,6 @@ pub struct ApiResponse {
     pub status: u16,
     /// The JSON text.
     pub body: String,
-}
-
-/// An operator's action on a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServerAction {
-    /// Enables the server.
-    Enable,
-    /// Disables the server.
-    Disable,
-    /// Reconnects to the server.
-    Reconnect,
-}
-
-impl ServerAction {
-    /// Parses the last part of the path.
-    pub fn read(text: &str) -> Option<Self> {
-        match text {
-            "enable" => Some(ServerAction::Enable),
-            "disable" => Some(ServerAction::Disable),
-            "reconnect" => Some(ServerAction::Reconnect),
-            _ => None,
-        }
-    }
 }
 
 impl Gateway {
@@ -74,15 +51,13 @@ impl Gateway {
         let seen = self.visible_to(principal);
         let statuses = self.registry().statuses();
         let servers = statuses.iter().filter(|status| seen.has(&status.server)).map(|status| self.status(status));
-        reply(
-            200,
-            &json!({
-                "gateway": self.about(principal),
-                "ready": readiness.ready,
-                "warnings": self.warnings(&readiness, principal, &seen),
-                "servers": servers.collect::<Vec<_>>(),
-            }),
-        )
+        let body = json!({
+            "gateway": self.about(principal),
+            "ready": readiness.ready,
+            "warnings": self.warnings(&readiness, principal, &seen),
+            "servers": servers.collect::<Vec<_>>(),
+        });
+        reply(200, &body)
     }
 
     /// Returns the servers that a principal sees: those with a tool, a resource or a prompt that it may use.
@@ -126,41 +101,39 @@ impl Gateway {
         }
         // A client without a token knows the address already.
         if principal.admin || *principal == Principal::anybody() {
-            let doors = self.listeners().into_iter().map(|door| {
-                let stats = door.load.stats();
-                let refused: u64 = stats.refused().iter().map(|(_, count)| count).sum();
+            let listeners = lock(&self.listeners);
+            let listeners = listeners.iter().map(|listener| {
+                let stats = listener.load.stats();
                 json!({
-                    "door": door.name, "address": door.address, "connections": stats.connections,
-                    "requests": stats.requests, "sessions": stats.sessions, "refused": refused,
+                    "listener": listener.name, "address": listener.address, "connections": stats.connections,
+                    "requests": stats.requests, "sessions": stats.sessions, "refused": stats.refused.total(),
                 })
             });
-            about["doors"] = doors.collect();
+            about["listeners"] = listeners.collect();
         }
         about
     }
 
-    /// Enables, disables or reconnects a server.
-    pub fn act(&self, server: &str, action: ServerAction) -> ApiResponse {
+    /// Enables, disables or reconnects a server, as the last part of the path says; returns `None` for anything else.
+    pub fn act(&self, server: &str, action: &str) -> Option<ApiResponse> {
         let registry = self.registry();
         let known = match action {
-            ServerAction::Enable => registry.enable(server),
-            ServerAction::Disable => registry.disable(server),
-            ServerAction::Reconnect => registry.reconnect(server),
+            "enable" => registry.enable(server),
+            "disable" => registry.disable(server),
+            "reconnect" => registry.reconnect(server),
+            _ => return None,
         };
-        match registry.status(server).filter(|_| known) {
+        Some(match registry.status(server).filter(|_| known) {
             Some(status) => reply(200, &self.status(&status)),
-            None => missing(server),
-        }
+            None => error(404, &format!("no server {server:?} is configured")),
+        })
     }
 
     /// Lists the tools that the principal may use; servers that never listed any are connected, within a time limit.
-    pub async fn tools(&self, principal: &Principal) -> ApiResponse {
-        let gate = match self.operator_gate(principal) {
-            Ok(gate) => gate,
-            Err(refused) => return refused,
-        };
+    pub async fn tools(&self, principal: &Principal) -> Result<ApiResponse, ApiResponse> {
+        let gate = self.operator_gate(principal)?;
         let known = |link: &Arc<Link>| link.known_tools().is_some();
-        let failed = if gate.links().iter().all(known) {
+        let unlisted = if gate.links().iter().all(known) {
             Vec::new()
         } else {
             match tokio::time::timeout(CONNECT, gate.refresh()).await {
@@ -179,10 +152,7 @@ impl Gateway {
         };
         gate.take_known();
         let style = self.state.active().options.names.clone().unwrap_or_else(|| gate.style());
-        let tools = match gate.tools(&style) {
-            Ok(tools) => tools,
-            Err(error) => return reply(500, &json!({"error": error.to_string()})),
-        };
+        let tools = gate.tools(&style).map_err(failed)?;
         let shown = tools.iter().map(|tool| {
             let mut out = JsonObject::default();
             // The name by which clients call it.
@@ -200,14 +170,12 @@ impl Gateway {
             (tool.tool.server.clone(), out)
         });
         let mut shown: Vec<_> = shown.collect();
-        if let Err(error) = gate.mask_descriptions(&mut shown) {
-            return reply(500, &json!({"error": error.to_string()}));
-        }
+        gate.mask_descriptions(&mut shown).map_err(failed)?;
         let mut out = JsonObject::default();
         out.set("tools", &shown.iter().map(|(_, tool)| tool).collect::<Vec<_>>());
-        let failed = failed.iter().map(|(server, why)| json!({"server": server, "reason": self.redact(why)}));
-        out.set("failed", &failed.collect::<Vec<_>>());
-        ApiResponse { status: 200, body: self.redact(&out.to_text()) }
+        let unlisted = unlisted.iter().map(|(server, why)| json!({"server": server, "reason": self.redact(why)}));
+        out.set("failed", &unlisted.collect::<Vec<_>>());
+        Ok(self.redacted(&out.to_text()))
     }
 
     /// Lists recent calls, newest first: the principal's own, or all for admins.
@@ -229,7 +197,7 @@ impl Gateway {
             })
         });
         let calls: Vec<_> = calls.collect();
-        ApiResponse { status: 200, body: self.redact(&json!({"calls": calls}).to_string()) }
+        self.redacted(&json!({"calls": calls}).to_string())
     }
 
     /// Reports on the shadow policy, with the calls that it would have decided differently, newest first.
@@ -266,67 +234,47 @@ impl Gateway {
                 "divergences": divergences,
             })
         });
-        ApiResponse { status: 200, body: self.redact(&json!({"shadow": shadow}).to_string()) }
+        self.redacted(&json!({"shadow": shadow}).to_string())
     }
 
     /// Calls a tool for an operator who tries it out.
-    pub async fn try_call(&self, principal: &Principal, body: &[u8]) -> ApiResponse {
+    pub async fn try_call(&self, principal: &Principal, body: &[u8]) -> Result<ApiResponse, ApiResponse> {
         #[derive(Deserialize)]
         struct Body {
             name: String,
             #[serde(default)]
             arguments: Option<Box<RawValue>>,
         }
-        let Ok(Body { name, arguments }) = serde_json::from_slice::<Body>(body) else {
-            return reply(400, &json!({"error": "send {\"name\": …, \"arguments\": an object or text}"}));
-        };
-        if let Err(refused) = bounds::check_tool_name(&name) {
-            return reply(400, &json!({"error": refused.message}));
-        }
+        let wrong = |_| error(400, "send {\"name\": …, \"arguments\": an object or text}");
+        let Body { name, arguments } = serde_json::from_slice(body).map_err(wrong)?;
+        bounds::check_tool_name(&name).map_err(|refused| error(400, &refused.message))?;
         let arguments = arguments.map_or_else(String::new, |raw| {
             serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
         });
-        let gate = match self.operator_gate(principal) {
-            Ok(gate) => gate,
-            Err(refused) => return refused,
-        };
+        let gate = self.operator_gate(principal)?;
         gate.take_known();
-        let name = match &self.state.expose {
-            Some(server) => format!("{server}.{name}"),
-            None => name,
-        };
-        let call = ToolCall::new(name, arguments);
-        let (inside, who, note) =
+        let call = ToolCall::new(self.state.full_name(name), arguments);
+        let (state, name, track) =
             (Arc::clone(&self.state), principal.name.clone(), self.state.relay.track_work(&principal.name));
         let events: OnEvent = Arc::new(move |event| match event {
-            CallEvent::Abandoned { result, latency } => inside.remember(&who, *result, latency),
-            event => note(event),
+            CallEvent::Abandoned { result, latency } => state.remember(&name, *result, latency),
+            event => track(event),
         });
         let options = CallOptions {
             principal: Some(principal.name.as_str().into()),
             events: Some(events),
             ..CallOptions::default()
         };
-        let called = match gate.call(call, &options).await {
-            Ok(called) => called,
-            Err(error) => return reply(500, &json!({"error": error.to_string()})),
-        };
-        let body =
-            serde_json::to_string(&called.as_json()).expect("shapes have string keys only, so they are always JSON");
+        let called = gate.call(call, &options).await.map_err(failed)?;
+        let body = to_raw(&called.as_json());
         self.state.remember(&principal.name, called.result, called.latency);
-        ApiResponse { status: 200, body: self.redact(&body) }
+        Ok(self.redacted(body.get()))
     }
 
     /// Renders the metrics for Prometheus, for the servers and tools that the principal may use.
     pub fn metrics(&self, principal: &Principal) -> String {
-        let (doors, shadow) = (self.listeners(), self.shadow());
-        super::metrics::render(
-            self.registry(),
-            &self.state.call_counts,
-            &doors,
-            shadow.as_deref(),
-            &self.visible_to(principal),
-        )
+        let (counts, shadow, seen) = (&self.state.call_counts, self.shadow(), self.visible_to(principal));
+        metrics::render(self.registry(), counts, &lock(&self.listeners), shadow.as_deref(), &seen)
     }
 
     fn status(&self, status: &ServerStatus) -> Value {
@@ -374,40 +322,40 @@ impl Gateway {
         json!({"server": warning.server, "text": self.redact(&warning.text), "since": timestamp(warning.since)})
     }
 
+    /// Returns the gate for API calls of this principal; its texts are written for people.
+    fn operator_gate(&self, principal: &Principal) -> Result<Arc<Gate>, ApiResponse> {
+        let mut gates = lock(&self.operator_gates);
+        if let Some(gate) = gates.get(principal) {
+            return Ok(Arc::clone(gate));
+        }
+        let view = GateView { pass_through: false, ..self.state.view(&principal.name).map_err(failed)? };
+        let gate = Arc::new(Gate::open(&self.state.registry, view).map_err(failed)?);
+        gates.insert(principal.clone(), Arc::clone(&gate));
+        Ok(gate)
+    }
+
+    /// Returns a response without secrets.
+    fn redacted(&self, body: &str) -> ApiResponse {
+        ApiResponse { status: 200, body: self.redact(body) }
+    }
+
     /// Removes secrets from a text.
     fn redact(&self, text: &str) -> String {
         self.registry().secrets().redact(text).into_owned()
     }
 }
 
-/// The servers and tools that a principal may see.
-pub(super) enum VisibleServers {
-    All,
-    Only { servers: HashSet<String>, tools: HashSet<(String, String)> },
+/// Returns the response for something that failed in the gateway.
+fn failed(why: impl std::error::Error) -> ApiResponse {
+    error(500, &why.to_string())
 }
 
-impl VisibleServers {
-    pub(super) fn has(&self, server: &str) -> bool {
-        match self {
-            VisibleServers::All => true,
-            VisibleServers::Only { servers, .. } => servers.contains(server),
-        }
-    }
-
-    pub(super) fn has_tool(&self, server: &str, tool: &str) -> bool {
-        match self {
-            VisibleServers::All => true,
-            VisibleServers::Only { tools, .. } => tools.contains(&(server.to_owned(), tool.to_owned())),
-        }
-    }
+fn error(status: u16, text: &str) -> ApiResponse {
+    reply(status, &json!({"error": text}))
 }
 
 fn reply(status: u16, body: &Value) -> ApiResponse {
     ApiResponse { status, body: body.to_string() }
-}
-
-fn missing(server: &str) -> ApiResponse {
-    reply(404, &json!({"error": format!("no server {server:?} is configured")}))
 }
 
 fn timestamp(time: SystemTime) -> String {

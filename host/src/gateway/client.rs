@@ -85,15 +85,14 @@ pub struct ClientMessage {
     /// Sends the client messages that belong to this one.
     pub sink: Arc<dyn ClientSink>,
     /// Admits the messages of a batch; without it a batch is refused.
-    pub batch: Option<Box<dyn Admission>>,
+    pub batch: Option<Admission>,
 }
 
 /// Admits the messages of a batch one by one, so that each counts against every limit as if it were sent alone.
-pub trait Admission: Send + Sync + 'static {
-    /// Admits the next message, which counts until the guard is dropped; `asks` says whether it expects a response. If
-    /// it exceeds a limit, the error is the response to it.
-    fn admit(&self, asks: bool, id: Option<&str>) -> Result<AdmissionGuard, String>;
-}
+///
+/// It says of the next message whether it expects a response, and its id. The message counts until the guard is dropped.
+/// If it exceeds a limit, the error is the response to it.
+pub type Admission = Box<dyn Fn(bool, Option<&str>) -> Result<AdmissionGuard, String> + Send + Sync>;
 
 /// Counts one message against the limits until it is dropped.
 pub type AdmissionGuard = Box<dyn Any + Send>;
@@ -138,11 +137,14 @@ impl GatewayResponse {
     }
 }
 
+/// The work of a client handler on one message.
+pub type ResponseFuture = BoxFuture<'static, Option<GatewayResponse>>;
+
 /// Handles the messages of one client.
 pub trait ClientHandler: Send + Sync + 'static {
     /// Handles a message (a request, notification, response or batch) and returns the response, if it gets one.
     /// Dropping the future cancels the request.
-    fn handle(self: Arc<Self>, message: ClientMessage) -> BoxFuture<'static, Option<GatewayResponse>>;
+    fn handle(self: Arc<Self>, message: ClientMessage) -> ResponseFuture;
 
     /// Ends subscriptions, which have no end of their own, because the listener is about to close.
     fn end_subscriptions(&self);

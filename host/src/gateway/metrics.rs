@@ -1,13 +1,14 @@
 //! Metrics for Prometheus.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
+use std::fmt::{Display, Write as _};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use super::OpenListener;
-use super::api::VisibleServers;
-use super::http::LoadStats;
+use super::load::LoadStats;
+use super::lock::lock;
+use super::visible_servers::VisibleServers;
 use crate::config::secrets::Secrets;
 use crate::logic;
 use crate::logic::types::ToolRef;
@@ -26,7 +27,7 @@ pub(super) struct ToolCallCounts(Mutex<BTreeMap<(String, String, &'static str), 
 impl ToolCallCounts {
     /// Counts a call; the number of different names is limited, since they come from clients and servers.
     pub(super) fn add(&self, tool: Option<&ToolRef>, code: Code) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = lock(&self.0);
         let (server, tool) = tool.map_or(("", ""), |tool| (&tool.server, &tool.tool));
         let mut key = (server.to_owned(), tool.to_owned(), code.name());
         if counts.len() >= MOST_SERIES && !counts.contains_key(&key) {
@@ -42,7 +43,7 @@ impl ToolCallCounts {
         secrets: &Secrets,
     ) -> BTreeMap<(String, String, &'static str), u64> {
         let mut shown = BTreeMap::new();
-        for ((server, tool, code), count) in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        for ((server, tool, code), count) in &*lock(&self.0) {
             // Calls with unknown names are counted together, and everybody sees them.
             if server.is_empty() || seen.has_tool(server, tool) {
                 let [server, tool] = [server, tool].map(|name| secrets.redact(name).into_owned());
@@ -57,21 +58,40 @@ impl ToolCallCounts {
 pub(super) fn render(
     registry: &Registry,
     tally: &ToolCallCounts,
-    doors: &[OpenListener],
+    listeners: &[OpenListener],
     shadow: Option<&Shadow>,
     seen: &VisibleServers,
 ) -> String {
     let mut page = MetricsPage::default();
-    page.family("toolgate_calls_total", "counter", "Tool calls, by result code.");
-    for ((server, tool, code), count) in tally.visible_counts(seen, &registry.secrets()) {
-        page.sample("toolgate_calls_total", &[("server", &server), ("tool", &tool), ("code", code)], count);
+    let counts = tally.visible_counts(seen, &registry.secrets());
+    let calls = counts.iter().map(|((server, tool, code), count)| {
+        let labels = [("server", server.as_str()), ("tool", tool), ("code", code)];
+        (labels, count)
+    });
+    page.metric("toolgate_calls_total", "counter", "Tool calls, by result code.", calls);
+    write_durations(&mut page, registry, seen);
+    write_servers(&mut page, registry, seen);
+    write_listeners(&mut page, listeners);
+    if let Some(recorder) = registry.recorder() {
+        write_records(&mut page, recorder.stats());
     }
-    let links = registry.links();
-    page.family("toolgate_call_duration_seconds", "histogram", "How long calls took.");
-    for link in links.iter().filter(|link| seen.has(link.id())) {
+    let ready = u64::from(registry.readiness().ready);
+    page.figure("toolgate_ready", "gauge", "Whether the gateway is ready, by the configured rule.", ready);
+    let help = "How often the component crashed and was replaced.";
+    page.figure("toolgate_component_traps_total", "counter", help, logic::traps());
+    if let Some(shadow) = shadow {
+        write_shadow(&mut page, shadow);
+    }
+    page.0
+}
+
+/// Writes how long calls took, by server.
+fn write_durations(page: &mut MetricsPage, registry: &Registry, seen: &VisibleServers) {
+    let (name, bounds) = ("toolgate_call_duration_seconds", BOUNDS.map(Duration::from_micros));
+    page.family(name, "histogram", "How long calls took.");
+    for link in registry.links().iter().filter(|link| seen.has(link.id())) {
         let latencies = link.stats().snapshot().latencies;
-        let name = "toolgate_call_duration_seconds";
-        for (bound, count) in BOUNDS.iter().zip(latencies.buckets(&BOUNDS)) {
+        for (bound, count) in bounds.iter().zip(latencies.buckets(&bounds)) {
             let bound = bound.as_secs_f64().to_string();
             page.sample(&format!("{name}_bucket"), &[("server", link.id()), ("le", &bound)], count);
         }
@@ -79,116 +99,107 @@ pub(super) fn render(
         page.sample(&format!("{name}_sum"), &[("server", link.id())], latencies.sum().as_secs_f64());
         page.sample(&format!("{name}_count"), &[("server", link.id())], latencies.count());
     }
+}
+
+/// Writes the metrics of servers and of their queues.
+fn write_servers(page: &mut MetricsPage, registry: &Registry, seen: &VisibleServers) {
     let mut statuses = registry.statuses();
     statuses.retain(|status| seen.has(&status.server));
-    page.family("toolgate_calls_in_flight", "gauge", "Calls in flight.");
-    for status in &statuses {
-        page.sample("toolgate_calls_in_flight", &[("server", &status.server)], status.calls.in_flight);
-    }
-    page.family("toolgate_server_state", "gauge", "The state of a server: 1 for the current one.");
-    for status in &statuses {
-        for state in STATES {
+    let in_flight = statuses.iter().map(|status| ([("server", status.server.as_str())], status.calls.in_flight));
+    page.metric("toolgate_calls_in_flight", "gauge", "Calls in flight.", in_flight);
+    let states = statuses.iter().flat_map(|status| {
+        STATES.map(|state| {
             let labels = [("server", status.server.as_str()), ("state", state_name(state))];
-            page.sample("toolgate_server_state", &labels, u64::from(status.state == state));
-        }
-    }
-    page.family("toolgate_server_restarts_total", "counter", "Restarts of a server.");
-    for status in &statuses {
-        page.sample("toolgate_server_restarts_total", &[("server", &status.server)], status.restarts);
-    }
-    // Prometheus wants all samples of a family in one place.
+            (labels, u64::from(status.state == state))
+        })
+    });
+    page.metric("toolgate_server_state", "gauge", "The state of a server: 1 for the current one.", states);
+    let restarts = statuses.iter().map(|status| ([("server", status.server.as_str())], status.restarts));
+    page.metric("toolgate_server_restarts_total", "counter", "Restarts of a server.", restarts);
     let mut queues = registry.queues();
     let used = |name: &str| statuses.iter().any(|status| status.queues.iter().any(|queue| queue.name == name));
     queues.retain(|queue| matches!(seen, VisibleServers::All) || used(&queue.name));
-    let mut queue = |name: &str, kind: &str, help: &str, figure: fn(&QueueStats) -> u64| {
-        page.family(name, kind, help);
-        for queue in &queues {
-            page.sample(name, &[("queue", queue.name.as_str())], figure(queue));
-        }
+    let mut each = |name: &str, kind: &str, help: &str, figure: fn(&QueueStats) -> u64| {
+        page.metric(name, kind, help, queues.iter().map(|queue| ([("queue", queue.name.as_str())], figure(queue))));
     };
-    queue("toolgate_queue_running", "gauge", "Calls that hold a slot.", |queue| queue.running as u64);
-    queue("toolgate_queue_waiting", "gauge", "Calls that wait for a slot.", |queue| queue.waiting as u64);
+    each("toolgate_queue_running", "gauge", "Calls that hold a slot.", |queue| queue.running as u64);
+    each("toolgate_queue_waiting", "gauge", "Calls that wait for a slot.", |queue| queue.waiting as u64);
     let refused = |queue: &QueueStats| queue.refused + queue.timed_out;
-    queue("toolgate_queue_refused_total", "counter", "Calls that the queue refused.", refused);
-    write_listeners(&mut page, doors);
-    if let Some(recorder) = registry.recorder() {
-        write_records(&mut page, recorder.stats());
-    }
-    page.family("toolgate_ready", "gauge", "Whether the gateway is ready, by the configured rule.");
-    page.sample("toolgate_ready", &[], u64::from(registry.readiness().ready));
-    page.family("toolgate_component_traps_total", "counter", "How often the component crashed and was replaced.");
-    page.sample("toolgate_component_traps_total", &[], logic::traps());
-    if let Some(shadow) = shadow {
-        write_shadow(&mut page, shadow);
-    }
-    page.0
+    each("toolgate_queue_refused_total", "counter", "Calls that the queue refused.", refused);
 }
 
 /// Writes the metrics of the shadow policy.
 fn write_shadow(page: &mut MetricsPage, shadow: &Shadow) {
     let report = shadow.report();
-    page.family("toolgate_shadow_running", "gauge", "Whether the shadow policy is running.");
-    page.sample("toolgate_shadow_running", &[], u64::from(report.state() == shadow::ShadowState::Running));
-    page.family("toolgate_shadow_calls_total", "counter", "Calls for the shadow policy, by outcome.");
+    let running = u64::from(report.state() == shadow::ShadowState::Running);
+    page.figure("toolgate_shadow_running", "gauge", "Whether the shadow policy is running.", running);
     let ShadowCounts { same, different, dropped, failed } = report.counts();
-    for (outcome, count) in [("same", same), ("different", different), ("dropped", dropped), ("failed", failed)] {
-        page.sample("toolgate_shadow_calls_total", &[("outcome", outcome)], count);
-    }
-    page.family(
-        "toolgate_shadow_divergences_total",
-        "counter",
-        "Calls that it would have decided differently, by kind.",
-    );
-    for (kind, count) in report.kinds() {
-        page.sample("toolgate_shadow_divergences_total", &[("kind", kind.name())], count);
-    }
+    let outcomes = [("same", same), ("different", different), ("dropped", dropped), ("failed", failed)];
+    let outcomes = outcomes.map(|(outcome, count)| ([("outcome", outcome)], count));
+    page.metric("toolgate_shadow_calls_total", "counter", "Calls for the shadow policy, by outcome.", outcomes);
+    let help = "Calls that it would have decided differently, by kind.";
+    let kinds = report.kinds().map(|(kind, count)| ([("kind", kind.name())], count));
+    page.metric("toolgate_shadow_divergences_total", "counter", help, kinds);
 }
 
 /// Writes the metrics of the listeners.
-fn write_listeners(page: &mut MetricsPage, doors: &[OpenListener]) {
-    let doors: Vec<_> = doors.iter().map(|door| (door.name, door.load.stats())).collect();
+fn write_listeners(page: &mut MetricsPage, listeners: &[OpenListener]) {
+    let stats: Vec<_> = listeners.iter().map(|listener| (listener.name, listener.load.stats())).collect();
     let mut each = |name: &str, kind: &str, help: &str, figure: fn(&LoadStats) -> u64| {
-        page.family(name, kind, help);
-        for (door, stats) in &doors {
-            page.sample(name, &[("door", door)], figure(stats));
-        }
+        page.metric(name, kind, help, stats.iter().map(|(listener, stats)| ([("listener", *listener)], figure(stats))));
     };
-    each("toolgate_door_connections", "gauge", "Open connections.", |stats| stats.connections as u64);
-    each("toolgate_door_requests_in_flight", "gauge", "MCP requests in flight.", |stats| stats.requests as u64);
-    each("toolgate_door_bytes_in_flight", "gauge", "Bytes of requests and answers.", |stats| stats.bytes as u64);
-    each("toolgate_door_event_bytes", "gauge", "Bytes of waiting and kept events.", |stats| stats.event_bytes as u64);
-    each("toolgate_door_sessions", "gauge", "Sessions of the initialize era.", |stats| stats.sessions as u64);
-    each("toolgate_door_requests_total", "counter", "MCP requests that were accepted.", |stats| stats.accepted);
-    page.family("toolgate_door_refused_total", "counter", "Refused connections and requests, by reason.");
-    for (door, stats) in &doors {
-        for (reason, count) in stats.refused() {
-            page.sample("toolgate_door_refused_total", &[("door", door), ("reason", reason)], count);
-        }
-    }
+    each("toolgate_listener_connections", "gauge", "Open connections.", |stats| stats.connections as u64);
+    each("toolgate_listener_requests_in_flight", "gauge", "MCP requests in flight.", |stats| stats.requests as u64);
+    each("toolgate_listener_bytes_in_flight", "gauge", "Bytes of requests and answers.", |stats| stats.bytes as u64);
+    let event_bytes = |stats: &LoadStats| stats.event_bytes as u64;
+    each("toolgate_listener_event_bytes", "gauge", "Bytes of waiting and kept events.", event_bytes);
+    each("toolgate_listener_sessions", "gauge", "Sessions of the initialize era.", |stats| stats.sessions as u64);
+    each("toolgate_listener_requests_total", "counter", "MCP requests that were accepted.", |stats| stats.accepted);
+    let refused = stats.iter().flat_map(|(listener, stats)| {
+        stats.refused.by_reason().map(|(reason, count)| ([("listener", *listener), ("reason", reason)], count))
+    });
+    let help = "Refused connections and requests, by reason.";
+    page.metric("toolgate_listener_refused_total", "counter", help, refused);
 }
 
 /// Writes the metrics of the recorder.
 fn write_records(page: &mut MetricsPage, stats: RecordStats) {
     let RecordStats { written, dropped, failed, withheld, bytes } = stats;
-    page.family("toolgate_records_total", "counter", "Calls that were recorded.");
-    page.sample("toolgate_records_total", &[], written);
-    page.family("toolgate_record_bytes_total", "counter", "Bytes of records that were written.");
-    page.sample("toolgate_record_bytes_total", &[], bytes);
-    page.family("toolgate_records_dropped_total", "counter", "Calls that were not recorded, by reason.");
-    for (reason, count) in [("pressure", dropped), ("disk", failed), ("withheld", withheld)] {
-        page.sample("toolgate_records_dropped_total", &[("reason", reason)], count);
-    }
+    page.figure("toolgate_records_total", "counter", "Calls that were recorded.", written);
+    page.figure("toolgate_record_bytes_total", "counter", "Bytes of records that were written.", bytes);
+    let lost = [("pressure", dropped), ("disk", failed), ("withheld", withheld)];
+    let lost = lost.map(|(reason, count)| ([("reason", reason)], count));
+    page.metric("toolgate_records_dropped_total", "counter", "Calls that were not recorded, by reason.", lost);
 }
 
 #[derive(Default)]
 struct MetricsPage(String);
 
 impl MetricsPage {
+    /// Writes a metric with its samples, which Prometheus wants in one place.
+    fn metric<'a, const N: usize>(
+        &mut self,
+        name: &str,
+        kind: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = ([(&'a str, &'a str); N], impl Display)>,
+    ) {
+        self.family(name, kind, help);
+        for (labels, value) in samples {
+            self.sample(name, &labels, value);
+        }
+    }
+
+    /// Writes a metric that is a single number.
+    fn figure(&mut self, name: &str, kind: &str, help: &str, value: u64) {
+        self.metric(name, kind, help, [([], value)]);
+    }
+
     fn family(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         self.0.push_str(name);
         for (place, (label, value)) in labels.iter().enumerate() {
             self.0.push(if place == 0 { '{' } else { ',' });
@@ -213,21 +224,9 @@ const STATES: [State; 8] = [
     State::Failed,
     State::NeedsAuth,
 ];
-const BOUNDS: [Duration; 14] = [
-    Duration::from_micros(100),
-    Duration::from_micros(250),
-    Duration::from_micros(500),
-    Duration::from_millis(1),
-    Duration::from_micros(2_500),
-    Duration::from_millis(5),
-    Duration::from_millis(10),
-    Duration::from_millis(50),
-    Duration::from_millis(100),
-    Duration::from_millis(500),
-    Duration::from_secs(1),
-    Duration::from_secs(5),
-    Duration::from_secs(10),
-    Duration::from_secs(60),
+/// The bounds of the histogram's buckets, in microseconds.
+const BOUNDS: [u64; 14] = [
+    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000, 10_000_000, 60_000_000,
 ];
 
 #[cfg(test)]

@@ -4,14 +4,13 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use http::{Method, StatusCode};
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::Gateway;
-use super::api::{ApiResponse, ServerAction};
+use super::api::ApiResponse;
 use super::client::Principal;
 use super::http::{PageBody, PageEvent, PageHandler, PageRequest, PageResponse};
 use crate::transport::BoxFuture;
@@ -63,7 +62,7 @@ async fn api(
         }
         ["events"] if get => return Some(events(gateway)),
         ["servers"] if get => gateway.servers(principal),
-        ["mcp", "tools"] if get => gateway.tools(principal).await,
+        ["mcp", "tools"] if get => gateway.tools(principal).await.unwrap_or_else(|error| error),
         ["calls"] if get => gateway.calls(principal, limit(request.query.as_deref())),
         ["shadow"] if get => gateway.shadow_report(principal, limit(request.query.as_deref())),
         // A listener without tokens lets everybody read, but only a token may change something.
@@ -71,8 +70,8 @@ async fn api(
             return Some(unauthorized(TOKEN));
         }
         ["servers", ..] | ["mcp", "call"] if post && !principal.admin => forbidden(),
-        ["servers", server, action] if post => gateway.act(server, ServerAction::read(action)?),
-        ["mcp", "call"] if post => gateway.try_call(principal, &request.body).await,
+        ["servers", server, action] if post => gateway.act(server, action)?,
+        ["mcp", "call"] if post => gateway.try_call(principal, &request.body).await.unwrap_or_else(|error| error),
         ["servers", _, _] | ["mcp", "call"] => return Some(not_allowed(&request.method, "POST")),
         ["servers"] | ["mcp", "tools"] | ["calls"] | ["shadow"] | ["events"] | ["metrics"] => {
             return Some(not_allowed(&request.method, READ));
@@ -127,10 +126,10 @@ fn dashboard() -> PageResponse {
     let mut response = PageResponse::text(StatusCode::OK, "text/html; charset=utf-8", page);
     let value = HeaderValue::from_str(&policy).expect("the policy is plain text");
     response.headers.push((HeaderName::from_static("content-security-policy"), value));
-    response.headers.push((CACHE_CONTROL, HeaderValue::from_static("no-store")));
-    response.headers.push((HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff")));
-    response.headers.push((HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer")));
     response
+        .with(CACHE_CONTROL, "no-store")
+        .with(HeaderName::from_static("x-content-type-options"), "nosniff")
+        .with(HeaderName::from_static("referrer-policy"), "no-referrer")
 }
 
 fn limit(query: Option<&str>) -> usize {
@@ -139,16 +138,12 @@ fn limit(query: Option<&str>) -> usize {
 }
 
 fn unauthorized(error: &str) -> PageResponse {
-    let mut response = json(401, json!({"error": error}).to_string());
-    response.headers.push((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
-    response
+    json(401, json!({"error": error}).to_string()).with(WWW_AUTHENTICATE, "Bearer")
 }
 
 fn not_allowed(method: &Method, allowed: &'static str) -> PageResponse {
     let error = json!({"error": format!("{method} is not allowed here: use {allowed}")});
-    let mut response = json(405, error.to_string());
-    response.headers.push((ALLOW, HeaderValue::from_static(allowed)));
-    response
+    json(405, error.to_string()).with(ALLOW, allowed)
 }
 
 fn forbidden() -> ApiResponse {
@@ -157,9 +152,7 @@ fn forbidden() -> ApiResponse {
 
 fn json(status: u16, body: String) -> PageResponse {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = PageResponse::text(status, "application/json", Bytes::from(body));
-    response.headers.push((CACHE_CONTROL, HeaderValue::from_static("no-store")));
-    response
+    PageResponse::text(status, "application/json", body).with(CACHE_CONTROL, "no-store")
 }
 
 /// The error for changes to a gateway without tokens.

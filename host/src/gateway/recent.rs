@@ -1,12 +1,13 @@
 //! Recent calls, for operators.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
 
 use super::bounds::cut;
+use super::lock::lock;
 use crate::logic::types::ToolRef;
 use crate::logic::types::execution::Code;
 
@@ -58,7 +59,7 @@ impl RecentCall {
 }
 
 /// The recent calls, within limits on their number and size.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RecentCalls {
     buffer: Mutex<CallBuffer>,
     count: watch::Sender<u64>,
@@ -70,17 +71,11 @@ struct CallBuffer {
     bytes: usize,
 }
 
-impl Default for RecentCalls {
-    fn default() -> Self {
-        RecentCalls { buffer: Mutex::default(), count: watch::Sender::new(0) }
-    }
-}
-
 impl RecentCalls {
     /// Adds a call, and drops the oldest ones that exceed the limits.
     pub(super) fn add(&self, call: RecentCall) {
         let call = call.shortened();
-        let mut kept = self.buffer();
+        let mut kept = lock(&self.buffer);
         kept.bytes += call.size();
         kept.calls.push_back(call);
         while kept.calls.len() > MOST || kept.bytes > MOST_BYTES {
@@ -98,16 +93,12 @@ impl RecentCalls {
 
     /// Returns up to `most` matching calls, newest first.
     pub fn last(&self, most: usize, wanted: impl Fn(&RecentCall) -> bool) -> Vec<RecentCall> {
-        self.buffer().calls.iter().rev().filter(|call| wanted(call)).take(most).cloned().collect()
+        lock(&self.buffer).calls.iter().rev().filter(|call| wanted(call)).take(most).cloned().collect()
     }
 
     /// Returns a count of calls, which changes with each call.
     pub fn changed(&self) -> watch::Receiver<u64> {
         self.count.subscribe()
-    }
-
-    fn buffer(&self) -> MutexGuard<'_, CallBuffer> {
-        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -147,7 +138,7 @@ mod tests {
             recent.add(call(&format!("{number}{}", "n".repeat(1000)), vec!["note".repeat(1000); 100]));
         }
         let sizes = |kept: &CallBuffer| (kept.calls.len(), kept.bytes);
-        let (count, bytes) = sizes(&recent.buffer());
+        let (count, bytes) = sizes(&lock(&recent.buffer));
         assert!(bytes <= MOST_BYTES && (30..500).contains(&count), "{count} calls, {bytes} bytes");
         let newest = &recent.last(1, |_| true)[0];
         assert!(newest.name.starts_with("599n") && newest.name.ends_with('…') && newest.name.len() <= MOST_NAME);
@@ -159,7 +150,7 @@ mod tests {
             recent.add(call("a", vec!["note".to_owned()]));
         }
         assert_eq!(recent.last(usize::MAX, |_| true).len(), MOST);
-        let sum = recent.buffer().calls.iter().map(RecentCall::size).sum::<usize>();
-        assert_eq!(recent.buffer().bytes, sum);
+        let sum = lock(&recent.buffer).calls.iter().map(RecentCall::size).sum::<usize>();
+        assert_eq!(lock(&recent.buffer).bytes, sum);
     }
 }

@@ -4,8 +4,8 @@
 //! and used states belong to one process, so states of other processes are not accepted.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use base64::Engine;
@@ -13,6 +13,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+
+use super::lock::lock;
 
 /// Seals and verifies states with the key of this process.
 pub(crate) struct StateSealer {
@@ -123,7 +125,7 @@ impl StateSealer {
     /// Uses a verified state; returns false if it was used before.
     pub(super) fn spend(&self, sealed: &SealedState, principal: &str) -> bool {
         let now = self.since.elapsed().as_secs();
-        let mut used = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = lock(&self.spent);
         let SpentStates { states, forgotten } = used.entry(principal.to_owned()).or_default();
         if forgotten.is_some_and(|second| sealed.until <= second) {
             return false;

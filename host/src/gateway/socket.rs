@@ -15,7 +15,8 @@ use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use super::Gateway;
-use super::http::{GatewayLimits, HttpServer};
+use super::http::HttpServer;
+use super::limits::GatewayLimits;
 use super::pages::GatewayPages;
 use crate::config::variables::Variables;
 use crate::private_files;
@@ -87,22 +88,17 @@ pub struct GatewaySocket {
 
 /// Opens and serves the socket of a gateway; failure is only a warning, because clients of the gateway are unaffected.
 pub async fn announce(gateway: &Arc<Gateway>, folder: &Path) -> Option<GatewaySocket> {
-    let opened = match prepare(folder) {
-        Ok(()) => {
-            // Removes the sockets of dead gateways.
-            let _ = find_running(folder).await;
-            open(folder)
-        }
-        Err(error) => Err(error),
+    let opened = async {
+        prepare(folder)?;
+        // Removes the sockets of dead gateways.
+        let _ = find_running(folder).await;
+        open(folder)
     };
-    let (name, listener) = match opened {
-        Ok(opened) => opened,
-        Err(error) => {
-            let folder = folder.display();
-            warn!("`toolgate status` will not find this gateway: cannot create a socket in {folder}: {error}");
-            return None;
-        }
+    let warn = |error: &io::Error| {
+        let folder = folder.display();
+        warn!("`toolgate status` will not find this gateway: cannot create a socket in {folder}: {error}");
     };
+    let (name, listener) = opened.await.inspect_err(warn).ok()?;
     let server = HttpServer::at_socket(listener, GatewayLimits { grace: GRACE, ..GatewayLimits::default() });
     gateway.add_listener("socket", name.0.display().to_string(), server.load());
     let (stop, stopped) = oneshot::channel();

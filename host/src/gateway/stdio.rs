@@ -16,10 +16,10 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::bounds;
-use super::client::{
-    Admission, AdmissionGuard, ClientFactory, ClientHandler, ClientMessage, ClientSink, GatewayResponse, Principal,
-};
-use super::http::{GatewayLimits, HttpRefusal, LoadLimiter, RequestSlot};
+use super::client::{Admission, ClientFactory, ClientHandler, ClientMessage, ClientSink, GatewayResponse, Principal};
+use super::limits::{GatewayLimits, StreamLimits};
+use super::load::{LoadLimiter, RequestSlot};
+use super::refusal::RequestRefusal;
 use crate::rpc::Message;
 use crate::rpc::code::INVALID_REQUEST;
 use crate::spin_wait::SpinWait;
@@ -29,7 +29,6 @@ use output::ClientOutput;
 /// A server for one client on standard input and output.
 pub struct StdioServer {
     control: StdioControl,
-    load: Arc<LoadLimiter>,
     grace: Duration,
 }
 
@@ -52,13 +51,9 @@ impl StdioControl {
 impl StdioServer {
     /// Creates a server with these limits.
     pub fn new(limits: &GatewayLimits) -> Self {
-        let limiter = Arc::new(LoadLimiter::new(&single_client_limits(limits)));
+        let load = LoadLimiter::new(&single_client_limits(limits), false);
         let max_message_bytes = Arc::new(AtomicUsize::new(limits.max_body_bytes));
-        StdioServer {
-            control: StdioControl { load: Arc::clone(&limiter), max_message_bytes },
-            load: limiter,
-            grace: limits.grace,
-        }
+        StdioServer { control: StdioControl { load, max_message_bytes }, grace: limits.grace }
     }
 
     /// Returns a handle that changes the server while it runs.
@@ -68,7 +63,7 @@ impl StdioServer {
 
     /// Returns the load limiter, whose counters show what the server handles and refuses.
     pub fn load(&self) -> Arc<LoadLimiter> {
-        Arc::clone(&self.load)
+        Arc::clone(&self.control.load)
     }
 
     /// Serves the client until its input ends, or until `stop`.
@@ -81,7 +76,7 @@ impl StdioServer {
         output: impl AsyncWrite + Unpin + Send + 'static,
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let (output, writer) = ClientOutput::open(output, Arc::clone(&self.load));
+        let (output, writer) = ClientOutput::open(output, Arc::clone(&self.control.load));
         let principal = Arc::new(Principal::local());
         let client = factory.open_client(&principal, Arc::clone(&output) as _).map_err(io::Error::other)?;
         let (grace, running, spin_wait) = (self.grace, JoinSet::new(), Arc::new(SpinWait::for_requests()));
@@ -126,28 +121,21 @@ impl StdioConnection {
             let message = match read {
                 LineRead::Message(text) => Message::read(text),
                 LineRead::TooLong { most, id } => {
-                    let refusal = HttpRefusal::too_long("line", most).code(INVALID_REQUEST);
+                    let refusal = RequestRefusal::too_long("line", most).code(INVALID_REQUEST);
                     self.output.answer(refusal.answer(id.as_deref()));
                     continue;
                 }
                 LineRead::End => return Ok(()),
             };
             let bytes = message.text().len();
-            let admission = match self.has_room(bytes) {
-                true => LineAdmission::Counted,
-                false => self.admission(&message, &mut stop).await,
-            };
+            let has_room = self.server.control.load.has_room(bytes) && !self.output.is_behind();
+            let admission = if has_room { LineAdmission::Counted } else { self.admission(&message, &mut stop).await };
+            let load = &self.server.control.load;
             let slot = match admission {
                 // Each message of a batch is admitted by itself.
-                LineAdmission::Counted if matches!(message, Message::Batch(_)) => {
-                    let mut slot = self.server.load.uncounted_slot();
-                    slot.reserve(bytes).map(|()| slot)
-                }
-                LineAdmission::Counted => self.server.load.admit(&self.principal).and_then(|mut slot| {
-                    slot.reserve(bytes)?;
-                    Ok(slot)
-                }),
-                LineAdmission::Uncounted => Ok(self.server.load.uncounted_slot()),
+                LineAdmission::Counted if matches!(message, Message::Batch(_)) => reserve(load.uncounted_slot(), bytes),
+                LineAdmission::Counted => load.admit(&self.principal).and_then(|slot| reserve(slot, bytes)),
+                LineAdmission::Uncounted => Ok(load.uncounted_slot()),
                 LineAdmission::Stop(refusal) => {
                     self.output.answer(refusal_text(&message, &refusal));
                     return Ok(());
@@ -158,11 +146,6 @@ impl StdioConnection {
                 Err(refusal) => self.output.answer(refusal_text(&message, &refusal)),
             }
         }
-    }
-
-    /// Reports whether a message of `bytes` bytes can be admitted without looking at it.
-    fn has_room(&self, bytes: usize) -> bool {
-        self.server.load.has_room(bytes) && !self.output.is_behind()
     }
 
     /// Decides how to admit a message when the limits are reached.
@@ -185,10 +168,8 @@ impl StdioConnection {
 
     fn spawn_message(&mut self, message: Message, slot: RequestSlot) {
         let (client, output) = (Arc::clone(&self.client), Arc::clone(&self.output));
-        let batch = matches!(message, Message::Batch(_)).then(|| {
-            let (limiter, principal) = (Arc::clone(&self.server.load), Arc::clone(&self.principal));
-            Box::new(BatchAdmission { load: limiter, principal }) as _
-        });
+        let batch = matches!(message, Message::Batch(_))
+            .then(|| batch_admission(Arc::clone(&self.server.control.load), Arc::clone(&self.principal)));
         // Count the request before its task runs, so that the spin wait does not spin in between.
         let asked = self.spin_wait.start_request();
         self.running.spawn(async move {
@@ -225,7 +206,8 @@ impl StdioConnection {
 
 /// Returns the limits for a single client, which may leave at most one message's worth of bytes unread.
 fn single_client_limits(limits: &GatewayLimits) -> GatewayLimits {
-    GatewayLimits { max_event_bytes: limits.max_body_bytes, ..limits.clone() }
+    let streams = StreamLimits { max_event_bytes: limits.max_body_bytes, ..limits.streams.clone() };
+    GatewayLimits { streams, ..limits.clone() }
 }
 
 /// How a message is admitted.
@@ -235,24 +217,16 @@ enum LineAdmission {
     /// The message does not count against the limits.
     Uncounted,
     /// The message is refused, and reading stops.
-    Stop(HttpRefusal),
+    Stop(RequestRefusal),
 }
 
 /// Admits the messages of a batch one by one.
-struct BatchAdmission {
-    load: Arc<LoadLimiter>,
-    principal: Arc<Principal>,
-}
-
-impl Admission for BatchAdmission {
-    fn admit(&self, asks: bool, id: Option<&str>) -> Result<AdmissionGuard, String> {
-        if !asks {
-            // A notification or response frees resources, or something waits for it.
-            return Ok(Box::new(()));
-        }
-        let slot = self.load.admit(&self.principal);
-        slot.map(|slot| Box::new(slot) as _).map_err(|refusal| refusal.answer(id))
-    }
+fn batch_admission(load: Arc<LoadLimiter>, principal: Arc<Principal>) -> Admission {
+    Box::new(move |asks, id| match asks {
+        true => load.admit(&principal).map(|slot| Box::new(slot) as _).map_err(|refusal| refusal.answer(id)),
+        // A notification or response frees resources, or something waits for it.
+        false => Ok(Box::new(())),
+    })
 }
 
 /// Waits up to `limit` for all running requests, and returns whether all have ended.
@@ -260,8 +234,12 @@ async fn wait_all(running: &mut JoinSet<()>, limit: Duration) -> bool {
     timeout(limit, async { while running.join_next().await.is_some() {} }).await.is_ok()
 }
 
+fn reserve(mut slot: RequestSlot, bytes: usize) -> Result<RequestSlot, RequestRefusal> {
+    slot.reserve(bytes).map(|()| slot)
+}
+
 /// Returns the error responses to the requests in a refused message.
-fn refusal_text(message: &Message, refusal: &HttpRefusal) -> String {
+fn refusal_text(message: &Message, refusal: &RequestRefusal) -> String {
     let answer = |part: &Message| part.request_id().map(|id| refusal.answer(Some(id)));
     let answers: Vec<_> = match message {
         Message::Batch(batch) if bounds::check_batch(batch.parts.len()).is_ok() => {
@@ -272,8 +250,8 @@ fn refusal_text(message: &Message, refusal: &HttpRefusal) -> String {
     if answers.is_empty() { refusal.answer(None) } else { format!("[{}]", answers.join(",")) }
 }
 
-fn ending() -> HttpRefusal {
-    HttpRefusal::busy("the gateway is stopping and has not started this request")
+fn ending() -> RequestRefusal {
+    RequestRefusal::busy("the gateway is stopping and has not started this request")
 }
 
 /// The time in which requests are cancelled and the client reads its last responses.

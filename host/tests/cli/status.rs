@@ -140,9 +140,9 @@ fn the_socket_serves_the_same_pages_as_http() {
         ("/ready", r#""ready":true"#),
         ("/api/v1/mcp/tools", r#""name":"demo__add""#),
         ("/api/v1/calls", r#"{"calls":[]}"#),
-        ("/metrics", "\ntoolgate_door_connections{door=\"socket\"} "),
-        ("/metrics", "toolgate_door_connections{door=\"http\"} 0\n"),
-        ("/metrics", "toolgate_door_refused_total{door=\"http\",reason=\"rate\"} 0\n"),
+        ("/metrics", "\ntoolgate_listener_connections{listener=\"socket\"} "),
+        ("/metrics", "toolgate_listener_connections{listener=\"http\"} 0\n"),
+        ("/metrics", "toolgate_listener_refused_total{listener=\"http\",reason=\"rate\"} 0\n"),
     ] {
         let answer = serving.page(path);
         assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains(expected), "{path}: {answer}");
@@ -370,7 +370,7 @@ fn a_call_that_finds_no_place_is_told_so_and_counted() {
         "toolgate_queue_running{queue=\"one\"} 1\n",
         "toolgate_queue_refused_total{queue=\"one\"} 1\n",
         "toolgate_calls_total{server=\"slow\",tool=\"do\",code=\"queue-full\"} 1\n",
-        "toolgate_door_requests_in_flight{door=\"socket\"} 1\n",
+        "toolgate_listener_requests_in_flight{listener=\"socket\"} 1\n",
     ] {
         assert!(metrics.contains(line), "no {line:?} in {metrics}");
     }

@@ -63,7 +63,10 @@ fn serve_over(
     transports: HashMap<String, Arc<dyn Connect>>,
     options: GatewayOptions,
 ) -> (DuplexStream, JoinHandle<()>) {
-    let limits = http::GatewayLimits { grace: Duration::from_millis(500), ..http::GatewayLimits::default() };
+    let limits = toolgate::gateway::GatewayLimits {
+        grace: Duration::from_millis(500),
+        ..toolgate::gateway::GatewayLimits::default()
+    };
     serve_within(stdio::StdioServer::new(&limits), 1 << 20, std::future::pending(), config, transports, options)
 }
 

@@ -9,6 +9,7 @@ use crate::config::variables::Variables;
 use crate::failure::format_chain;
 use crate::gate;
 use crate::gateway;
+use crate::gateway::GatewayLimits;
 use crate::gateway::client::Principal;
 use crate::gateway::http::{self, Tokens};
 
@@ -23,7 +24,7 @@ pub struct GatewaySetup {
     /// How tools are named, and what each principal may use.
     pub options: gateway::GatewayOptions,
     /// Limits on sizes, counts and times.
-    pub limits: http::GatewayLimits,
+    pub limits: GatewayLimits,
     /// The settings of the HTTP listener, if there is one.
     pub http: Option<http::HttpOptions>,
     /// The tokens of its clients.
@@ -56,8 +57,8 @@ impl GatewaySetup {
 }
 
 /// Returns the limits of a listener.
-fn limits(rules: &GatewayRules) -> http::GatewayLimits {
-    http::GatewayLimits {
+fn limits(rules: &GatewayRules) -> GatewayLimits {
+    GatewayLimits {
         max_body_bytes: usize::try_from(rules.max_body_bytes).unwrap_or(usize::MAX),
         max_connections: rules.max_connections,
         max_requests: rules.max_in_flight,
@@ -65,7 +66,7 @@ fn limits(rules: &GatewayRules) -> http::GatewayLimits {
         max_sessions: rules.max_sessions,
         session_idle: rules.session_idle,
         grace: rules.grace,
-        ..http::GatewayLimits::default()
+        ..GatewayLimits::default()
     }
 }
 
@@ -74,7 +75,7 @@ fn http_options(
     address: Option<&str>,
     config: &Config,
     filled: &ResolvedGateway,
-    limits: http::GatewayLimits,
+    limits: GatewayLimits,
 ) -> Result<http::HttpOptions, CliError> {
     let rules = &config.settings.gateway;
     let text = address.or(rules.http.as_deref()).unwrap_or(DEFAULT_ADDRESS);

@@ -29,13 +29,13 @@ pub struct GatewayInfo {
     pub file: Option<String>,
     /// Its listeners, which only admins see.
     #[serde(default)]
-    pub doors: Vec<ListenerInfo>,
+    pub listeners: Vec<ListenerInfo>,
 }
 
 /// A listener of the gateway.
 #[derive(Debug, Deserialize)]
 pub struct ListenerInfo {
-    door: String,
+    listener: String,
     address: String,
     /// How many connections and requests it refused.
     pub refused: u64,
@@ -106,7 +106,7 @@ struct LastErrorReport {
 impl GatewayInfo {
     /// Returns the address of the HTTP listener, if there is one.
     pub fn address(&self) -> Option<&str> {
-        self.doors.iter().find(|door| door.door == "http").map(|door| door.address.as_str())
+        self.listeners.iter().find(|info| info.listener == "http").map(|info| info.address.as_str())
     }
 }
 

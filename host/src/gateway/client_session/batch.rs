@@ -1,19 +1,25 @@
 //! JSON-RPC batches, which MCP had up to 2025-03-26. Each message counts against every limit as if it were sent alone.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::{ClientSession, Envelope, error_response, invalid_message};
 use crate::failure::RpcError;
 use crate::gateway::bounds;
 use crate::gateway::client::{Admission, AdmissionGuard, GatewayResponse, NO_BATCH, VERSION_META};
+use crate::gateway::lock::lock;
 use crate::rpc::code::INVALID_REQUEST;
 use crate::rpc::{self, Message};
 use futures_util::future::join_all;
 
 impl ClientSession {
     /// Answers the messages of a batch if the client's version has batches.
-    pub(super) async fn handle_batch(&self, parts: Vec<Message>, envelope: &Envelope) -> Option<GatewayResponse> {
-        let Some(admission) = envelope.batch.as_deref().filter(|_| self.takes_batches(envelope)) else {
+    pub(super) async fn handle_batch(
+        self: &Arc<Self>,
+        parts: Vec<Message>,
+        envelope: &Envelope,
+    ) -> Option<GatewayResponse> {
+        let Some(admission) = envelope.batch.as_ref().filter(|_| self.takes_batches(envelope)) else {
             return Some(error_response(&RpcError::new(INVALID_REQUEST, NO_BATCH)));
         };
         if parts.is_empty() {
@@ -22,7 +28,9 @@ impl ClientSession {
         if let Err(error) = bounds::check_batch(parts.len()) {
             return Some(error_response(&error));
         }
-        let (mut ids, mut answers, mut running) = (HashSet::new(), BatchResponses::default(), Vec::new());
+        let (mut ids, mut answers, mut running) = (HashSet::new(), Vec::new(), Vec::new());
+        // One response to messages without an id is enough, since it cannot say which message it means.
+        let mut refused_without_id = false;
         for part in parts {
             match admit(&part, admission, &mut ids) {
                 Ok(place) => running.push(async move {
@@ -30,27 +38,28 @@ impl ClientSession {
                     drop(place);
                     answer
                 }),
-                Err(text) => answers.refuse(part.request_id(), text),
+                Err(_) if part.request_id().is_none() && std::mem::replace(&mut refused_without_id, true) => {}
+                Err(text) => answers.push(text),
             }
         }
-        answers.texts.extend(join_all(running).await.into_iter().flatten().map(|answer| answer.text));
-        (!answers.texts.is_empty()).then(|| GatewayResponse::ok(format!("[{}]", answers.texts.join(","))))
+        answers.extend(join_all(running).await.into_iter().flatten().map(|answer| answer.text));
+        (!answers.is_empty()).then(|| GatewayResponse::ok(format!("[{}]", answers.join(","))))
     }
 
     /// Reports whether this client may send batches: its session's version has them, and over HTTP it claims no other.
     fn takes_batches(&self, envelope: &Envelope) -> bool {
         let has_batches = |version: &str| matches!(version, "2025-03-26" | "2024-11-05");
         let claimed = envelope.headers.as_ref().and_then(|headers| headers.version.as_deref());
-        !self.is_shared() && self.session().version.is_some_and(has_batches) && claimed.is_none_or(has_batches)
+        !self.is_shared() && lock(&self.negotiated).version.is_some_and(has_batches) && claimed.is_none_or(has_batches)
     }
 }
 
 /// Admits one message of a batch, or returns the error response to it. Ids must be unique, or the responses could not
 /// be told apart.
-fn admit(part: &Message, admission: &dyn Admission, ids: &mut HashSet<String>) -> Result<AdmissionGuard, String> {
+fn admit(part: &Message, admission: &Admission, ids: &mut HashSet<String>) -> Result<AdmissionGuard, String> {
     let id = part.request_id();
     // Invalid messages count too.
-    let place = admission.admit(part.wants_answer(), id)?;
+    let place = admission(part.wants_answer(), id)?;
     let wrong = if part.is_request_of("initialize") {
         "initialize cannot be part of a batch: send it on its own"
     } else if part.has_meta(VERSION_META) {
@@ -61,20 +70,4 @@ fn admit(part: &Message, admission: &dyn Admission, ids: &mut HashSet<String>) -
         return Ok(place);
     };
     Err(rpc::error(id, &RpcError::new(INVALID_REQUEST, wrong)))
-}
-
-/// The responses to a batch.
-#[derive(Default)]
-struct BatchResponses {
-    texts: Vec<String>,
-    /// Whether a message without an id was refused. One response is enough, since it cannot say which message it means.
-    refused_without_id: bool,
-}
-
-impl BatchResponses {
-    fn refuse(&mut self, id: Option<&str>, text: String) {
-        if id.is_some() || !std::mem::replace(&mut self.refused_without_id, true) {
-            self.texts.push(text);
-        }
-    }
 }

@@ -1,27 +1,29 @@
 //! `tools/call`: the gate decides and runs the call, and the result is passed on as the server wrote it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use super::cancellation::{CancelGuard, CancelHandle};
-use super::era::{Era, RequestContext};
+use super::client_request::ClientRequest;
+use super::era::finish_result;
 use super::labels::{label_error, label_result, unlabel_answers};
+use super::logs::{log_line, passes_level};
 use super::progress::ProgressForwarder;
-use super::{ClientRequest, ClientSession, Envelope, outcome};
+use super::relay::{self, WorkGuard};
+use super::request_context::RequestContext;
+use super::{ClientSession, outcome};
 use crate::failure::{Failure, RequestError, RpcError};
-use crate::gate::{CallEvent, CallOptions, CallOutcome, GateError};
+use crate::gate::{CallEvent, CallOptions, CallOutcome, GateError, OnEvent};
 use crate::gateway::GatewayState;
 use crate::gateway::bounds;
 use crate::gateway::client::DeferredWork;
-use crate::gateway::relay::WorkGuard;
+use crate::gateway::lock::lock;
 use crate::json;
 use crate::logic::types::execution::{Code, ToolCall, ToolResult};
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
-use crate::rpc::{self, Request};
-use crate::session::{ActiveCallers, LogLevel};
+use crate::session::{ActiveCallers, Era};
 
 /// A finished call, which is recorded and counted on drop.
 struct CompletedCall {
@@ -42,37 +44,27 @@ impl Drop for CompletedCall {
 
 /// Calls a tool. Work that can wait until the client has its answer is put into `deferred`.
 pub(super) async fn call(
-    client: &ClientSession,
-    context: &RequestContext,
-    message: &Request,
-    envelope: &Envelope,
+    context: &RequestContext<'_>,
     deferred: &mut Option<DeferredWork>,
 ) -> Result<String, RpcError> {
-    if let Some(problem) = message.params_problem() {
-        return Err(RpcError::new(INVALID_PARAMS, format!("tools/call cannot be read: {problem}")));
-    }
-    let name = message.param("name").and_then(json::decode_string);
-    let name = name.ok_or_else(|| RpcError::new(INVALID_PARAMS, "tools/call cannot be read: it has no name"))?;
+    let RequestContext { client, request: message, envelope, .. } = *context;
+    let wrong = |problem: &str| RpcError::new(INVALID_PARAMS, format!("tools/call cannot be read: {problem}"));
+    let name = message.param("name").and_then(json::decode_string).ok_or_else(|| wrong("it has no name"))?;
     let arguments = message.param("arguments");
     bounds::check_tool_name(&name)?;
     if let (Era::Modern, Some(headers)) = (context.era, &envelope.headers) {
-        client.tool_list.check_headers(&name, arguments, &headers.params)?;
+        client.sent.tools.check_headers(&name, arguments, &headers.params)?;
     }
-    let make = || {
-        let name = match client.exposed() {
-            Some(server) => format!("{server}.{name}"),
-            None => name.clone(),
-        };
-        ToolCall::new(name, arguments.map_or_else(String::new, arguments_text))
-    };
+    let name = client.gateway.full_name(name);
+    let make = || ToolCall::new(name.clone(), arguments.map_or_else(String::new, arguments_text));
     let mut call = make();
-    let _stoppable = CancelGuard::new(client, message.id(), CancelHandle::Call(call.id.clone()));
-    let request = ClientRequest::new(client, context, envelope);
-    let mut caller = context.caller(&request, message.params());
+    let _cancellable = CancelGuard::new(context, CancelHandle::Call(call.id.clone()));
+    let request = ClientRequest::new(context);
+    let mut caller = context.caller(&request);
     request.approval.extract(&client.gateway.sealer, &mut caller.input);
     unlabel_answers(&mut caller.input);
     let options = CallOptions {
-        events: Some(events(client, context, &request, envelope)),
+        events: Some(events(context, &request)),
         without_logs: context.log_level.is_none(),
         approve: Some(Arc::clone(&request) as _),
         principal: Some(Arc::clone(&client.name)),
@@ -88,27 +80,28 @@ pub(super) async fn call(
             Err(error) => return Err(RpcError::new(INTERNAL_ERROR, error.to_string())),
         }
         // A question does not finish the call, so nothing of this round is recorded.
-        if let Some(question) = request.approval.question() {
+        if let Some(question) = request.approval.input_request.get() {
             return Ok(question.clone());
         }
         // The rules changed while the person decided, so the call is decided again.
         client.sync_view();
         call = ToolCall { id, ..make() };
     };
-    let told = outcome::is_wanted(message.params()).then(|| outcome::describe(client, &called));
+    let outcome = outcome::is_wanted(message.params()).then(|| outcome::describe(client, &called));
     let answer = call_answer(client, &mut called).map(|answer| label_result(request.server(), answer));
-    let answer = request.check_outcome(answer).map(|answer| request.approval.wrap_state(client, answer));
+    let answer = request.check_outcome(answer);
+    let answer = answer.map(|answer| request.approval.wrap_state(&client.gateway.sealer, answer));
     if let Ok(answer) = &answer {
-        client.resource_links.learn(request.server(), answer);
+        client.sent.links.learn(request.server(), answer);
     }
     let CallOutcome { result, latency, .. } = called;
     let (gateway, principal) = (Arc::clone(&client.gateway), Arc::clone(&client.name));
     *deferred = Some(Box::new(CompletedCall { gateway, principal, result: Some(result), latency, _options: options }));
-    let answer = match told {
-        Some(told) => Ok(outcome::attach(answer, &told)),
+    let answer = match outcome {
+        Some(outcome) => Ok(outcome::attach(answer, &outcome)),
         None => answer,
     };
-    answer.map(|answer| context.finish_result(answer))
+    answer.map(|answer| finish_result(context.era, answer))
 }
 
 /// Returns the arguments as text. Some clients write the object into a string, which may hold anything; the component
@@ -118,24 +111,18 @@ fn arguments_text(arguments: &str) -> String {
 }
 
 /// Returns the listener that forwards a call's progress and log messages to the client, as far as it wants them.
-fn events(
-    client: &ClientSession,
-    context: &RequestContext,
-    request: &Arc<ClientRequest>,
-    envelope: &Envelope,
-) -> crate::gate::OnEvent {
-    let sink = Arc::clone(&envelope.sink);
-    let forwarder = ProgressForwarder::new(client, context, request, envelope);
+fn events(context: &RequestContext<'_>, request: &Arc<ClientRequest>) -> OnEvent {
+    let sink = Arc::clone(&context.envelope.sink);
+    let forwarder = ProgressForwarder::new(context, request);
     let level = context.log_level;
-    let (request, me) = (Arc::clone(request), client.me.clone());
+    let (request, client) = (Arc::clone(request), Arc::downgrade(context.client));
     let working: Mutex<Option<WorkGuard>> = Mutex::default();
     Arc::new(move |event| match event {
         CallEvent::Requesting { server, connection } => {
-            let now = me.upgrade().map(|client| request.start_work(&client, &server, connection));
-            *working.lock().unwrap_or_else(PoisonError::into_inner) = now;
+            *lock(&working) = client.upgrade().map(|client| relay::start_work(&client, &request, &server, connection));
         }
         CallEvent::Answered => {
-            let over = working.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let over = lock(&working).take();
             over.into_iter().for_each(WorkGuard::end);
         }
         CallEvent::Progress(progress) => {
@@ -144,49 +131,24 @@ fn events(
             }
         }
         CallEvent::Log { level: grave, logger, data, callers, number } => {
-            let Some(client) = me.upgrade().filter(|_| passes_level(&grave, level)) else { return };
+            let Some(client) = client.upgrade().filter(|_| passes_level(&grave, level)) else { return };
             // A message that may belong to another principal's call is not forwarded.
             let own = matches!(callers, ActiveCallers::One(principal) if principal == client.name);
             // In a shared session each call has its own stream, so nothing is sent twice.
             if own
-                && (client.is_shared() || client.mark_log_sent(number))
+                && (client.is_shared() || client.sent.logs.mark(number))
                 && let Some(line) = log_line(&client, &grave, logger.as_deref(), data)
             {
                 sink.send_or_drop(line);
             }
         }
         CallEvent::Abandoned { result, latency } => {
-            if let Some(client) = me.upgrade() {
+            if let Some(client) = client.upgrade() {
                 client.gateway.remember(&client.name, *result, latency);
             }
         }
         _ => {}
     })
-}
-
-/// Builds a log notification, cut to the maximum size of a result.
-pub(super) fn log_line(
-    client: &ClientSession,
-    level: &str,
-    logger: Option<&str>,
-    data: Box<RawValue>,
-) -> Option<String> {
-    let data = client.gate.cut_value(data).ok()?;
-    let level = shorten_label(level);
-    let logger = logger.map(shorten_label);
-    let logger = logger.map(|logger| format!(r#""logger":{},"#, rpc::quote(logger))).unwrap_or_default();
-    let params = format!(r#"{{"level":{},{logger}"data":{data}}}"#, rpc::quote(level));
-    Some(rpc::notification("notifications/message", Some(&params)))
-}
-
-fn shorten_label(name: &str) -> &str {
-    &name[..name.floor_char_boundary(MOST_LABEL)]
-}
-
-/// Reports whether a log message is at or above the level that the client asked for.
-pub(super) fn passes_level(level: &str, least: Option<LogLevel>) -> bool {
-    // An unknown level may be severe.
-    least.is_some_and(|least| LogLevel::of(level).is_none_or(|level| level >= least))
 }
 
 /// Takes the result for the client out of the outcome of a call.
@@ -210,6 +172,3 @@ fn call_answer(client: &ClientSession, called: &mut CallOutcome) -> Result<Strin
         _ => Ok(json!({"content": [{"type": "text", "text": result.text}], "isError": true}).to_string()),
     }
 }
-
-/// The maximum length of a log level or logger name.
-const MOST_LABEL: usize = 1 << 10;

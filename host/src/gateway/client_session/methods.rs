@@ -5,40 +5,35 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tracing::warn;
 
-use super::era::{CacheControl, Era, RequestContext, askable_capabilities, level_of};
-use super::{ClientSession, Envelope, notifications, params_of, prompts, resources, tool_list};
+use super::cancellation::cancellable;
+use super::era::{CacheControl, finish_cacheable};
+use super::request_context::{RequestContext, askable_capabilities, level_of};
+use super::{ClientSession, notifications, prompts, resources, tool_list};
 use crate::failure::RpcError;
 use crate::gate::GateError;
 use crate::gateway::bounds;
-use crate::rpc::Request;
+use crate::gateway::lock::lock;
 use crate::rpc::code::{INVALID_PARAMS, METHOD_NOT_FOUND};
-use crate::session::{LEGACY_VERSIONS, MODERN_VERSION};
+use crate::session::{Era, LEGACY_VERSIONS, MODERN_VERSION};
 
 /// Handles any request but `tools/call`, and returns its result as text.
-pub(super) async fn answer(
-    client: &ClientSession,
-    context: &RequestContext,
-    request: &Request,
-    envelope: &Envelope,
-) -> Result<String, RpcError> {
-    let (id, method, params) = (request.id(), request.method(), request.params());
+pub(super) async fn answer(context: &RequestContext<'_>) -> Result<String, RpcError> {
+    let method = context.request.method();
     match (method, context.era) {
-        ("tools/list", _) => tool_list::tools(client, context, params).await,
-        ("resources/list", _) => resources::list(client, context, params).await,
-        ("resources/templates/list", _) => resources::templates(client, context, params).await,
-        ("resources/read", _) => client.cancellable(id, resources::read(client, context, params, envelope)).await,
-        ("prompts/list", _) => prompts::list(client, context, params).await,
-        ("prompts/get", _) => client.cancellable(id, prompts::get(client, context, params, envelope)).await,
-        ("completion/complete", _) => {
-            client.cancellable(id, prompts::complete(client, context, params, envelope)).await
-        }
-        ("subscriptions/listen", Era::Modern) => notifications::listen(client, context, id, params, envelope).await,
-        ("resources/subscribe", Era::Legacy) => notifications::subscribe(client, params, true).await,
-        ("resources/unsubscribe", Era::Legacy) => notifications::subscribe(client, params, false).await,
-        ("server/discover", Era::Modern) => Ok(discover(client, context)),
-        ("initialize", Era::Legacy) => initialize(client, params),
+        ("tools/list", _) => tool_list::tools(context).await,
+        ("resources/list", _) => resources::list(context).await,
+        ("resources/templates/list", _) => resources::templates(context).await,
+        ("resources/read", _) => cancellable(context, resources::read(context)).await,
+        ("prompts/list", _) => prompts::list(context).await,
+        ("prompts/get", _) => cancellable(context, prompts::get(context)).await,
+        ("completion/complete", _) => cancellable(context, prompts::complete(context)).await,
+        ("subscriptions/listen", Era::Modern) => notifications::listen(context).await,
+        ("resources/subscribe", Era::Legacy) => notifications::subscribe(context).await,
+        ("resources/unsubscribe", Era::Legacy) => notifications::unsubscribe(context),
+        ("server/discover", Era::Modern) => Ok(discover(context.client)),
+        ("initialize", Era::Legacy) => initialize(context),
         ("ping", Era::Legacy) => Ok("{}".to_owned()),
-        ("logging/setLevel", Era::Legacy) => set_level(client, params).await,
+        ("logging/setLevel", Era::Legacy) => set_level(context).await,
         _ => Err(RpcError::new(METHOD_NOT_FOUND, format!("the gateway has no method {method:?}"))),
     }
 }
@@ -54,20 +49,15 @@ fn server_info() -> serde_json::Value {
     json!({"name": "toolgate", "version": env!("CARGO_PKG_VERSION")})
 }
 
-fn discover(client: &ClientSession, context: &RequestContext) -> String {
+fn discover(client: &ClientSession) -> String {
     let versions: Vec<_> = std::iter::once(MODERN_VERSION).chain(LEGACY_VERSIONS).collect();
-    let mut result = json!({
-        "supportedVersions": versions,
-        "capabilities": capabilities(),
-        "_meta": {"io.modelcontextprotocol/serverInfo": server_info()},
-    });
-    if let Some(text) = instructions(client) {
-        result["instructions"] = text.into();
-    }
-    context.finish_cacheable(result.to_string(), CacheControl::of_parts([]).for_client(client))
+    let meta = json!({"io.modelcontextprotocol/serverInfo": server_info()});
+    let result = json!({"supportedVersions": versions, "capabilities": capabilities(), "_meta": meta});
+    let result = with_instructions(client, result);
+    finish_cacheable(Era::Modern, result.to_string(), CacheControl::of_parts([]).for_client(client))
 }
 
-fn initialize(client: &ClientSession, params: &str) -> Result<String, RpcError> {
+fn initialize(context: &RequestContext<'_>) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
@@ -75,25 +65,24 @@ fn initialize(client: &ClientSession, params: &str) -> Result<String, RpcError> 
         #[serde(default)]
         capabilities: Option<Box<RawValue>>,
     }
-    let Params { protocol_version, capabilities: theirs } = params_of("initialize", params)?;
+    let Params { protocol_version, capabilities: theirs } = context.params()?;
     let known = LEGACY_VERSIONS.into_iter().find(|version| *version == protocol_version);
     let version = known.unwrap_or(LEGACY_VERSIONS[0]);
     let theirs = theirs.map(|theirs| askable_capabilities(theirs.get()));
     bounds::check_capabilities(theirs.as_deref().unwrap_or_default())?;
-    {
-        let mut session = client.session();
-        session.version = Some(version);
-        session.capabilities = theirs;
-    }
-    let mut result = json!({
-        "protocolVersion": version,
-        "capabilities": capabilities(),
-        "serverInfo": server_info(),
-    });
+    let mut negotiated = lock(&context.client.negotiated);
+    (negotiated.version, negotiated.capabilities) = (Some(version), theirs);
+    drop(negotiated);
+    let result = json!({"protocolVersion": version, "capabilities": capabilities(), "serverInfo": server_info()});
+    Ok(with_instructions(context.client, result).to_string())
+}
+
+/// Adds the servers' instructions to a result, if there are any.
+fn with_instructions(client: &ClientSession, mut result: serde_json::Value) -> serde_json::Value {
     if let Some(text) = instructions(client) {
         result["instructions"] = text.into();
     }
-    Ok(result.to_string())
+    result
 }
 
 /// Returns the servers' instructions that are already known. An exposed server's instructions are passed on as they
@@ -114,14 +103,14 @@ fn instructions(client: &ClientSession) -> Option<String> {
 }
 
 /// Sets the client's log level. Servers are set to the lowest level that any client wants.
-async fn set_level(client: &ClientSession, params: &str) -> Result<String, RpcError> {
+async fn set_level(context: &RequestContext<'_>) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
         level: Box<RawValue>,
     }
-    let Params { level } = params_of("logging/setLevel", params)?;
+    let (client, Params { level }) = (context.client, context.params()?);
     let level = level_of(level.get()).map_err(|text| RpcError::new(INVALID_PARAMS, text))?;
-    client.session().log_level = Some(level);
+    lock(&client.negotiated).log_level = Some(level);
     client.gateway.registry.want_logs(client.gate.number(), Some(level)).await;
     Ok("{}".to_owned())
 }

@@ -1,49 +1,39 @@
 //! Notifications to clients: changed lists, updated resources and log messages.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::json;
-use serde_json::value::RawValue;
 use tokio::sync::Notify;
-use tokio::sync::broadcast::error::RecvError;
-use tokio::time::Instant;
 
-use super::calls::{log_line, passes_level};
 use super::cancellation::{CancelGuard, CancelHandle};
-use super::era::{Era, RequestContext};
-use super::notifier::{ClientNotifier, ListSubscriptions};
-use super::resources;
+use super::changes::ClientChanges;
+use super::era::finish_result;
+use super::notifier::{ClientNotifier, SubscriptionFilter};
+use super::request_context::RequestContext;
 use super::resubscribe::Resubscriber;
-use super::sources::find_owner;
-use super::updates::{ResourceUpdate, SUBSCRIPTION};
-use super::{ClientSession, Envelope, SessionState, params_of};
+use super::sources::watch;
+use super::updates::SUBSCRIPTION;
+use super::{ClientSession, resources};
 use crate::failure::RpcError;
 use crate::gateway::bounds;
 use crate::gateway::client::ClientSink;
-use crate::registry::{LinkEvent, ResourceWatcher};
+use crate::gateway::lock::lock;
+use crate::json::to_raw;
+use crate::registry::ResourceWatcher;
 use crate::rpc;
-use crate::session::{ActiveCallers, ServerEvent};
+use crate::session::Era;
 
-/// Changes that the client has not been notified of.
-#[derive(Default)]
-pub(super) struct ChangeSet {
-    pub(super) tools: bool,
-    pub(super) prompts: bool,
-    pub(super) resources: bool,
-    pub(super) updates: Vec<ResourceUpdate>,
-    /// Whether events were missed; they may have been about any resource.
-    pub(super) missed: bool,
-    /// Log notifications, ready to be sent.
-    pub(super) logs: Vec<String>,
+/// Starts the task that notifies a client of the initialize era of changes, unless it already runs.
+pub(super) fn start_notifier(client: &Arc<ClientSession>) {
+    let Some(sink) = client.sink.clone() else { return };
+    let notified = Arc::downgrade(client);
+    client.subscriptions.set_notifier(|| tokio::spawn(run_notifier(notified, sink)).abort_handle());
 }
 
 /// Notifies a client of the initialize era of all changes, until it disconnects.
-pub(super) async fn run_notifier(client: Weak<ClientSession>, sink: Arc<dyn ClientSink>) {
+async fn run_notifier(client: Weak<ClientSession>, sink: Arc<dyn ClientSink>) {
     let Some(registry) = client.upgrade().map(|client| Arc::clone(&client.gateway.registry)) else { return };
     let mut changes = ClientChanges::new(&registry);
     drop(registry);
@@ -51,23 +41,22 @@ pub(super) async fn run_notifier(client: Weak<ClientSession>, sink: Arc<dyn Clie
     let mut renewal = Resubscriber::default();
     loop {
         tokio::select! {
-            untold = changes.next(&client, Era::Legacy) => {
-                let (Some(untold), Some(client)) = (untold, client.upgrade()) else { return };
-                if untold.resources {
-                    let lost = lost_subscriptions(client.session().subscribed.iter());
-                    renewal.begin(&client, lost);
+            changed = changes.next(&client, Era::Legacy) => {
+                let (Some(changed), Some(client)) = (changed, client.upgrade()) else { return };
+                let watched = lock(&client.subscriptions.watched);
+                if changed.resources {
+                    renewal.begin(&client, lost_subscriptions(watched.iter()));
                 }
-                let session = client.session();
-                notifier.queue(untold, session.subscribed.iter().map(|(uri, watcher)| (uri, Some(watcher))));
+                notifier.queue(changed, watched.iter().map(|(uri, watcher)| (uri, Some(watcher))));
             }
             renewed = renewal.done() => {
                 let Some(client) = client.upgrade() else { return };
                 for (uri, watcher) in renewed {
-                    let mut session = client.session();
+                    let mut watched = lock(&client.subscriptions.watched);
                     // The client may have unsubscribed meanwhile.
-                    if let Some(known) = session.subscribed.get_mut(&uri) {
+                    if let Some(known) = watched.get_mut(&uri) {
                         let before = std::mem::replace(known, watcher);
-                        drop((session, before));
+                        drop((watched, before));
                         notifier.queue_gap(uri);
                     }
                 }
@@ -87,37 +76,16 @@ fn lost_subscriptions<'a>(watched: impl Iterator<Item = (&'a String, &'a Resourc
 }
 
 /// Handles `subscriptions/listen`; the result is sent when the subscription ends.
-pub(super) async fn listen(
-    client: &ClientSession,
-    context: &RequestContext,
-    id: &str,
-    params: &str,
-    envelope: &Envelope,
-) -> Result<String, RpcError> {
+pub(super) async fn listen(context: &RequestContext<'_>) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
-        notifications: Filter,
+        notifications: SubscriptionFilter,
     }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Filter {
-        #[serde(default)]
-        tools_list_changed: bool,
-        #[serde(default)]
-        prompts_list_changed: bool,
-        #[serde(default)]
-        resources_list_changed: bool,
-        #[serde(default)]
-        resource_subscriptions: Option<Vec<String>>,
-    }
-    let Params { notifications: filter } = params_of("subscriptions/listen", params)?;
-    let wanted = ListSubscriptions {
-        tools: filter.tools_list_changed,
-        prompts: filter.prompts_list_changed,
-        resources: filter.resources_list_changed,
-    };
-    let uris: HashSet<String> = filter.resource_subscriptions.unwrap_or_default().into_iter().collect();
+    let Params { notifications: mut filter } = context.params()?;
+    let (client, id) = (context.client, context.request.id());
+    let uris = filter.resource_subscriptions.take().unwrap_or_default();
     bounds::check_subscriptions(uris.iter().map(String::as_str))?;
+    filter.resource_subscriptions = Some(uris.clone()).filter(|uris| !uris.is_empty());
     let mut changes = ClientChanges::new(&client.gateway.registry);
     let mut watched = BTreeMap::new();
     for uri in &uris {
@@ -127,36 +95,23 @@ pub(super) async fn listen(
             watched.insert(uri.clone(), watcher);
         }
     }
-    let mut no_news = pin!(client.subscriptions_ended.notified());
-    no_news.as_mut().enable();
+    let mut ended = pin!(client.subscriptions.ended());
+    ended.as_mut().enable();
     let stop = Arc::new(Notify::new());
-    let _stoppable = CancelGuard::new(client, id, CancelHandle::Task(Arc::clone(&stop)));
+    let _cancellable = CancelGuard::new(context, CancelHandle::Task(Arc::clone(&stop)));
     let meta = format!(r#""_meta":{{"{SUBSCRIPTION}":{id}}}"#);
-    let mut granted = serde_json::Map::new();
-    for (name, on) in [
-        ("toolsListChanged", wanted.tools),
-        ("promptsListChanged", wanted.prompts),
-        ("resourcesListChanged", wanted.resources),
-    ] {
-        if on {
-            granted.insert(name.to_owned(), true.into());
-        }
-    }
-    if !uris.is_empty() {
-        granted.insert("resourceSubscriptions".to_owned(), json!(uris.iter().collect::<Vec<_>>()));
-    }
-    let acknowledged = format!(r#"{{{meta},"notifications":{}}}"#, serde_json::Value::Object(granted));
+    let acknowledged = format!(r#"{{{meta},"notifications":{}}}"#, to_raw(&filter));
     let acknowledged = rpc::notification("notifications/subscriptions/acknowledged", Some(&acknowledged));
-    let mut notifier = ClientNotifier::for_subscription(client, &*envelope.sink, wanted, id, acknowledged);
-    let mut renewal = Resubscriber::default();
-    while notifier.flush(client) && !client.is_revoked() && !client.closing.load(Ordering::SeqCst) {
+    let mut notifier = ClientNotifier::for_subscription(context, filter, acknowledged);
+    let (me, mut renewal) = (Arc::downgrade(client), Resubscriber::default());
+    while notifier.flush(client) && !client.is_revoked() && !client.subscriptions.is_closing() {
         tokio::select! {
-            untold = changes.next(&client.me, Era::Modern) => {
-                let (Some(untold), Some(me)) = (untold, client.me.upgrade()) else { break };
-                if untold.resources {
-                    renewal.begin(&me, lost_subscriptions(watched.iter()));
+            changed = changes.next(&me, Era::Modern) => {
+                let Some(changed) = changed else { break };
+                if changed.resources {
+                    renewal.begin(client, lost_subscriptions(watched.iter()));
                 }
-                notifier.queue(untold, uris.iter().map(|uri| (uri, watched.get(uri))));
+                notifier.queue(changed, uris.iter().map(|uri| (uri, watched.get(uri))));
             }
             renewed = renewal.done() => {
                 for (uri, watcher) in renewed {
@@ -166,153 +121,33 @@ pub(super) async fn listen(
             }
             () = notifier.wait_for_retry() => {}
             () = stop.notified() => break,
-            () = &mut no_news => break,
+            () = &mut ended => break,
         }
     }
-    Ok(context.finish_result(format!("{{{meta}}}")))
+    Ok(finish_result(context.era, format!("{{{meta}}}")))
 }
 
-/// Handles `resources/subscribe` (if `on`) and `resources/unsubscribe` in the initialize era.
-pub(super) async fn subscribe(client: &ClientSession, params: &str, on: bool) -> Result<String, RpcError> {
-    #[derive(Deserialize)]
-    struct Params {
-        uri: String,
-    }
-    let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
-    let Params { uri } = params_of(method, params)?;
-    if !on {
-        drop(client.session().subscribed.remove(&uri));
-        return Ok("{}".to_owned());
-    }
+/// Handles `resources/subscribe` in the initialize era.
+pub(super) async fn subscribe(context: &RequestContext<'_>) -> Result<String, RpcError> {
+    let resources::ResourceParams { uri } = context.params()?;
     bounds::check_uri(&uri)?;
-    let room = |session: &SessionState| {
-        let others = session.subscribed.keys().filter(|known| **known != uri);
+    let subscribed = &context.client.subscriptions.watched;
+    let check_room = |watched: &HashMap<String, ResourceWatcher>| {
+        let others = watched.keys().filter(|known| **known != uri);
         bounds::check_subscriptions(others.chain([&uri]).map(String::as_str))
     };
-    room(&client.session())?;
-    let watcher = watch(client, &uri).await?.ok_or_else(|| resources::missing(Era::Legacy, &uri))?;
-    let mut session = client.session();
+    check_room(&lock(subscribed))?;
+    let watcher = watch(context.client, &uri).await?.ok_or_else(|| resources::missing(Era::Legacy, &uri))?;
+    let mut watched = lock(subscribed);
     // Checked again, since other subscriptions may have been added meanwhile.
-    room(&session)?;
-    session.subscribed.insert(uri, watcher);
+    check_room(&watched)?;
+    watched.insert(uri, watcher);
     Ok("{}".to_owned())
 }
 
-/// Subscribes to a resource at the server that has it; returns `None` if there is no such server.
-pub(super) async fn watch(client: &ClientSession, uri: &str) -> Result<Option<ResourceWatcher>, RpcError> {
-    let Some(owner) = find_owner(client, uri).await? else { return Ok(None) };
-    let watcher = owner.link.watch(&owner.lease, uri).await;
-    watcher.map(Some).map_err(|failed| resources::client_error(client, owner.link.id(), failed))
+/// Handles `resources/unsubscribe` in the initialize era.
+pub(super) fn unsubscribe(context: &RequestContext<'_>) -> Result<String, RpcError> {
+    let resources::ResourceParams { uri } = context.params()?;
+    drop(lock(&context.client.subscriptions.watched).remove(&uri));
+    Ok("{}".to_owned())
 }
-
-/// Collects the changes for one client, and merges those that come shortly after each other.
-struct ClientChanges {
-    tools: tokio::sync::watch::Receiver<u64>,
-    news: tokio::sync::broadcast::Receiver<LinkEvent>,
-    /// The changes collected so far; they are returned at `until`.
-    pending: ChangeSet,
-    until: Option<Instant>,
-}
-
-impl ClientChanges {
-    fn new(registry: &crate::registry::Registry) -> Self {
-        let mut tools = registry.tools_changed();
-        tools.mark_unchanged();
-        ClientChanges { tools, news: registry.events(), pending: ChangeSet::default(), until: None }
-    }
-
-    /// Waits for the next changes that concern this client; returns `None` if there will be no more. This is
-    /// cancel-safe.
-    async fn next(&mut self, client: &Weak<ClientSession>, era: Era) -> Option<ChangeSet> {
-        loop {
-            let until = self.until;
-            let enough = async {
-                match until {
-                    Some(until) => tokio::time::sleep_until(until).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = enough => return Some(self.take()),
-                changed = self.tools.changed() => {
-                    changed.ok()?;
-                    self.pending.tools = true;
-                }
-                news = self.news.recv() => match news {
-                    Ok(told) => {
-                        if !self.pending.take(&*client.upgrade()?, era, told) {
-                            continue;
-                        }
-                        if !self.pending.logs.is_empty() && self.until.is_none() {
-                            return Some(self.take());
-                        }
-                    }
-                    Err(RecvError::Lagged(_)) => self.pending.mark_missed(),
-                    Err(RecvError::Closed) => return None,
-                },
-            }
-            self.until.get_or_insert_with(|| Instant::now() + COALESCE);
-        }
-    }
-
-    fn take(&mut self) -> ChangeSet {
-        self.until = None;
-        std::mem::take(&mut self.pending)
-    }
-}
-
-impl ChangeSet {
-    /// Marks everything as changed, because missed events may have been about anything.
-    fn mark_missed(&mut self) {
-        (self.prompts, self.resources, self.missed) = (true, true, true);
-    }
-
-    /// Adds a server's event if it is for the client; reports whether it is.
-    fn take(&mut self, client: &ClientSession, era: Era, LinkEvent { link, event }: LinkEvent) -> bool {
-        let link = link.map(|link| link.upgrade().filter(|link| client.gate.receives_from(link)));
-        if let Some(None) = link {
-            return false;
-        }
-        match event {
-            ServerEvent::PromptsChanged => self.prompts = true,
-            ServerEvent::ResourcesChanged => self.resources = true,
-            ServerEvent::ResourceUpdated { uri, params } => {
-                let Some(link) = link.flatten() else { return false };
-                let update = ResourceUpdate::new(&link, uri, params);
-                self.updates.retain(|known| !known.is_of(&update));
-                self.updates.push(update);
-            }
-            // Messages logged during a request go to its client, on its own stream. The later era has no others.
-            ServerEvent::Log { level, logger, data, callers, number }
-                if era == Era::Legacy && is_for(client, &callers) =>
-            {
-                let Some(link) = link.flatten() else { return false };
-                let wanted = passes_level(&level, client.session().log_level);
-                if !wanted || !client.mark_log_sent(number) {
-                    return false;
-                }
-                let masked =
-                    client.gate.mask(link.id(), data.get()).ok().and_then(|data| RawValue::from_string(data).ok());
-                let Some(data) = masked else { return false };
-                let logger = logger.and_then(|logger| client.gate.mask_text(link.id(), &logger).ok());
-                let Some(line) = log_line(client, &level, logger.as_deref(), data) else { return false };
-                self.logs.push(line);
-            }
-            ServerEvent::Log { .. } | ServerEvent::ToolsChanged | ServerEvent::Closed => return false,
-        }
-        true
-    }
-}
-
-/// Reports whether a log message is for all clients of this principal: it belongs to no request, or to one that the
-/// principal gave up.
-fn is_for(client: &ClientSession, during: &ActiveCallers) -> bool {
-    match during {
-        ActiveCallers::Unknown => true,
-        ActiveCallers::Abandoned(principal) => *principal == client.name,
-        ActiveCallers::One(_) | ActiveCallers::Several => false,
-    }
-}
-
-/// Changes within this time are merged into one notification.
-const COALESCE: Duration = Duration::from_millis(100);

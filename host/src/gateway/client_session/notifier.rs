@@ -1,10 +1,13 @@
 //! Queues the notifications of one client until there is room to send them. Log messages that do not fit are dropped.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::ClientSession;
-use super::notifications::ChangeSet;
+use super::changes::ChangeSet;
+use super::request_context::RequestContext;
 use super::tool_list::ToolSnapshot;
 use super::updates::{self, ResourceUpdate, SUBSCRIPTION, WatchMatch};
 use crate::gateway::client::{ClientSink, PATIENCE, SinkError};
@@ -12,17 +15,24 @@ use crate::registry::ResourceWatcher;
 use crate::rpc;
 use crate::transport::BoxFuture;
 
-/// The list changes that a client wants to be notified of.
-pub(super) struct ListSubscriptions {
-    pub(super) tools: bool,
-    pub(super) prompts: bool,
-    pub(super) resources: bool,
+/// The changes that a client wants to be notified of, as `subscriptions/listen` names them.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct SubscriptionFilter {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) prompts_list_changed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) resource_subscriptions: Option<HashSet<String>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) resources_list_changed: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) tools_list_changed: bool,
 }
 
 /// Sends notifications to one client, and keeps those that cannot be sent yet.
 pub(super) struct ClientNotifier<'a> {
     sink: &'a dyn ClientSink,
-    wanted: ListSubscriptions,
+    wanted: SubscriptionFilter,
     /// The id of the client's subscription, if it has one.
     subscription: Option<&'a str>,
     /// The tools that the client knows; `None` if its session keeps track of them.
@@ -50,29 +60,29 @@ struct PendingNotifications {
 impl<'a> ClientNotifier<'a> {
     /// Creates a notifier for a client of the initialize era.
     pub(super) fn for_session(sink: &'a dyn ClientSink) -> Self {
-        let wanted = ListSubscriptions { tools: true, prompts: true, resources: true };
-        ClientNotifier {
-            sink,
-            wanted,
-            subscription: None,
-            snapshot: None,
-            pending: PendingNotifications::default(),
-            retry: None,
-        }
+        let wanted = SubscriptionFilter {
+            tools_list_changed: true,
+            prompts_list_changed: true,
+            resources_list_changed: true,
+            resource_subscriptions: None,
+        };
+        let pending = PendingNotifications::default();
+        ClientNotifier { sink, wanted, subscription: None, snapshot: None, pending, retry: None }
     }
 
     /// Creates a notifier for `subscriptions/listen`; it sends the acknowledgement first.
     pub(super) fn for_subscription(
-        client: &ClientSession,
-        sink: &'a dyn ClientSink,
-        wanted: ListSubscriptions,
-        subscription: &'a str,
-        greeting: String,
+        context: &RequestContext<'a>,
+        wanted: SubscriptionFilter,
+        acknowledgement: String,
     ) -> Self {
+        let RequestContext { client, request, envelope, .. } = *context;
         // In a shared session, the tools that other clients were shown say nothing about this one.
-        let snapshot = (wanted.tools && client.is_shared()).then(|| ToolSnapshot::now(client));
-        let pending = PendingNotifications { acknowledgement: Some(greeting), ..PendingNotifications::default() };
-        ClientNotifier { sink, wanted, subscription: Some(subscription), snapshot, pending, retry: None }
+        let snapshot = (wanted.tools_list_changed && client.is_shared()).then(|| ToolSnapshot::now(client));
+        let pending =
+            PendingNotifications { acknowledgement: Some(acknowledgement), ..PendingNotifications::default() };
+        let subscription = Some(request.id());
+        ClientNotifier { sink: &*envelope.sink, wanted, subscription, snapshot, pending, retry: None }
     }
 
     /// Queues changes; of resource updates, only those that the client watches.
@@ -82,9 +92,9 @@ impl<'a> ClientNotifier<'a> {
         watched: impl Iterator<Item = (&'w String, Option<&'w ResourceWatcher>)> + Clone,
     ) {
         let pending = &mut self.pending;
-        pending.tools |= changes.tools && self.wanted.tools;
-        pending.prompts |= changes.prompts && self.wanted.prompts;
-        pending.resources |= changes.resources && self.wanted.resources;
+        pending.tools |= changes.tools && self.wanted.tools_list_changed;
+        pending.prompts |= changes.prompts && self.wanted.prompts_list_changed;
+        pending.resources |= changes.resources && self.wanted.resources_list_changed;
         pending.logs.extend(changes.logs);
         for update in changes.updates {
             if let Some(fit) = update.match_watched(watched.clone()) {
@@ -110,16 +120,16 @@ impl<'a> ClientNotifier<'a> {
     pub(super) fn flush(&mut self, client: &ClientSession) -> bool {
         // Created before the attempt, so that room that becomes free meanwhile is not missed.
         let room = self.sink.wait_for_room();
-        let told = self.try_flush(client);
+        let sent = self.try_flush(client);
         self.pending.logs.clear();
-        self.retry = told.is_err().then(|| -> BoxFuture<'a, ()> {
+        self.retry = sent.is_err().then(|| -> BoxFuture<'a, ()> {
             Box::pin(async move {
                 tokio::time::sleep(PAUSE).await;
                 // Not every sink reports room.
                 let _ = tokio::time::timeout(PATIENCE, room).await;
             })
         });
-        told != Err(SinkError::Closed)
+        sent != Err(SinkError::Closed)
     }
 
     /// Waits until sending may be tried again; never returns if nothing failed.
@@ -133,15 +143,15 @@ impl<'a> ClientNotifier<'a> {
 
     fn try_flush(&mut self, client: &ClientSession) -> Result<(), SinkError> {
         client.sync_view();
-        if let Some(greeting) = &self.pending.acknowledgement {
-            self.sink.send(greeting.clone())?;
+        if let Some(acknowledgement) = &self.pending.acknowledgement {
+            self.sink.send(acknowledgement.clone())?;
             self.pending.acknowledgement = None;
         }
         // A client that may not use what changed sees no change.
         if self.pending.tools {
             let changed = match &self.snapshot {
                 Some(snapshot) => snapshot.changed(client).map(Some),
-                None => client.tool_list.tools_have_changed(client).then_some(None),
+                None => client.sent.tools.have_changed(client).then_some(None),
             };
             if let Some(snapshot) = changed {
                 self.sink.send(self.list_changed("notifications/tools/list_changed"))?;

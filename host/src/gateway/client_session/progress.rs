@@ -4,8 +4,9 @@ use std::sync::{Arc, Weak};
 
 use serde_json::value::RawValue;
 
-use super::era::RequestContext;
-use super::{ClientRequest, ClientSession, Envelope};
+use super::ClientSession;
+use super::client_request::ClientRequest;
+use super::request_context::RequestContext;
 use crate::gateway::client::ClientSink;
 use crate::json::JsonObject;
 use crate::rpc;
@@ -22,18 +23,12 @@ pub(super) struct ProgressForwarder {
 
 impl ProgressForwarder {
     /// Returns `None` if the client did not ask for progress.
-    pub(super) fn new(
-        client: &ClientSession,
-        context: &RequestContext,
-        asker: &Arc<ClientRequest>,
-        envelope: &Envelope,
-    ) -> Option<Self> {
-        let token = context.progress.clone()?;
+    pub(super) fn new(context: &RequestContext<'_>, request: &Arc<ClientRequest>) -> Option<Self> {
         Some(ProgressForwarder {
-            client: client.me.clone(),
-            request: Arc::clone(asker),
-            sink: Arc::clone(&envelope.sink),
-            token,
+            client: Arc::downgrade(context.client),
+            request: Arc::clone(request),
+            sink: Arc::clone(&context.envelope.sink),
+            token: context.progress.clone()?,
         })
     }
 

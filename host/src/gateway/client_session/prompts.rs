@@ -1,79 +1,55 @@
 //! The prompts of all servers, under names that contain the server.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
 use serde::Deserialize;
 
-use super::era::RequestContext;
-use super::resources::{self, ServerQuery, text_member};
-use super::sources::{self, LeasedServer, MergedListing, ServerListing, gather, gather_from};
-use super::tool_list::page;
-use super::{ClientSession, Envelope, params_of};
+use super::ClientSession;
+use super::era::finish_result;
+use super::request_context::RequestContext;
+use super::server_request::query_server;
+use super::sources::{self, LeasedServer, ServerListing, gather, gather_from, merged_page, text_member};
 use crate::failure::RpcError;
 use crate::gateway::bounds;
-use crate::json::{JsonObject, to_raw};
+use crate::json::JsonObject;
 use crate::logic::types::naming::NamingStyle;
 use crate::rpc::code::INVALID_PARAMS;
 use crate::session::ListKind;
 
 /// Handles `prompts/list`.
-pub(super) async fn list(client: &ClientSession, context: &RequestContext, params: &str) -> Result<String, RpcError> {
-    let mut items = Vec::new();
-    let mut owners: HashMap<String, String> = HashMap::new();
-    let MergedListing { servers, cache } = gather(client, ListKind::Prompts).await;
-    for ServerListing { link, items: own } in servers {
-        for mut item in own {
-            let Some(name) = text_member(&item, "name").map(|name| exposed_name(client, link.id(), &name)) else {
-                continue;
-            };
-            match owners.entry(name) {
-                Entry::Occupied(owner) => client.gateway.warn_duplicate(link.id(), owner.key(), owner.get()),
-                Entry::Vacant(place) => {
-                    item.set("name", place.key());
-                    items.push(to_raw(&item));
-                    place.insert(link.id().to_owned());
-                }
-            }
-        }
+pub(super) async fn list(context: &RequestContext<'_>) -> Result<String, RpcError> {
+    let mut listing = gather(context.client, ListKind::Prompts).await;
+    for ServerListing { link, items } in &mut listing.servers {
+        let prefix = prefix(context.client, link.id());
+        // A prompt without a name cannot be used.
+        items.retain_mut(|item| {
+            let name = text_member(item, "name").map(|name| format!("{prefix}{name}"));
+            name.inspect(|name| item.set("name", name)).is_some()
+        });
     }
-    Ok(context.finish_cacheable(page("prompts", &items, params)?, cache))
+    merged_page(context, listing, "prompts", "name")
 }
 
 /// Handles `prompts/get`.
-pub(super) async fn get(
-    client: &ClientSession,
-    context: &RequestContext,
-    params: &str,
-    envelope: &Envelope,
-) -> Result<String, RpcError> {
+pub(super) async fn get(context: &RequestContext<'_>) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
         name: String,
         #[serde(default)]
         arguments: Option<JsonObject>,
     }
-    let client_params = params;
-    let Params { name, arguments } = params_of("prompts/get", params)?;
-    let (owner, own) = find_owner(client, &name).await?;
+    let Params { name, arguments } = context.params()?;
+    let (owner, own) = find_owner(context.client, &name).await?;
     let mut params = JsonObject::default();
     params.set("name", &own);
     if let Some(arguments) = arguments {
         params.set("arguments", &arguments);
     }
-    let asked = ServerQuery { method: "prompts/get", params: &params.to_text(), client_params };
-    let result = resources::query_server(client, context, &owner, asked, envelope).await?;
-    client.resource_links.learn(owner.link.id(), &result);
-    Ok(context.finish_result(result))
+    let result = query_server(context, &owner, "prompts/get", &params).await?;
+    context.client.sent.links.learn(owner.link.id(), &result);
+    Ok(finish_result(context.era, result))
 }
 
 /// Handles `completion/complete`, for an argument of a prompt or resource template.
-pub(super) async fn complete(
-    client: &ClientSession,
-    context: &RequestContext,
-    params: &str,
-    envelope: &Envelope,
-) -> Result<String, RpcError> {
+pub(super) async fn complete(context: &RequestContext<'_>) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
         r#ref: Reference,
@@ -89,27 +65,21 @@ pub(super) async fn complete(
         #[serde(default)]
         uri: String,
     }
-    let client_params = params;
-    let Params { r#ref: reference, argument, context: known } = params_of("completion/complete", params)?;
+    let Params { r#ref: Reference { r#type: kind, name, uri }, argument, context: known } = context.params()?;
     let mut own = JsonObject::default();
-    own.set("type", &reference.r#type);
-    let owner = match reference.r#type.as_str() {
-        "ref/prompt" => {
-            let (owner, name) = find_owner(client, &reference.name).await?;
-            own.set("name", &name);
-            owner
-        }
-        _ => {
-            bounds::check_uri(&reference.uri)?;
-            own.set("uri", &reference.uri);
-            let owner = match sources::find_template_owner(client, &reference.uri).await? {
-                Some(owner) => Some(owner),
-                None => sources::find_owner(client, &reference.uri).await?,
-            };
-            owner.ok_or_else(|| {
-                RpcError::new(INVALID_PARAMS, format!("no server has the template {:?}", reference.uri))
-            })?
-        }
+    own.set("type", &kind);
+    let owner = if kind == "ref/prompt" {
+        let (owner, name) = find_owner(context.client, &name).await?;
+        own.set("name", &name);
+        owner
+    } else {
+        bounds::check_uri(&uri)?;
+        own.set("uri", &uri);
+        let owner = match sources::find_template_owner(context.client, &uri).await? {
+            Some(owner) => Some(owner),
+            None => sources::find_owner(context.client, &uri).await?,
+        };
+        owner.ok_or_else(|| RpcError::new(INVALID_PARAMS, format!("no server has the template {uri:?}")))?
     };
     let mut params = JsonObject::default();
     params.set("ref", &own);
@@ -117,9 +87,8 @@ pub(super) async fn complete(
     if let Some(known) = known {
         params.set("context", &known);
     }
-    let asked = ServerQuery { method: "completion/complete", params: &params.to_text(), client_params };
-    let result = resources::query_server(client, context, &owner, asked, envelope).await?;
-    Ok(context.finish_result(result))
+    let result = query_server(context, &owner, "completion/complete", &params).await?;
+    Ok(finish_result(context.era, result))
 }
 
 /// Returns the server of a prompt and the prompt's own name. Servers are asked only if the name fits several of them.
@@ -141,11 +110,6 @@ async fn find_owner(client: &ClientSession, name: &str) -> Result<(LeasedServer,
     let owner = sources::lease(client, link).await?;
     let own = own(link.id()).filter(|_| owner.lease.session().peer().features.prompts).ok_or_else(missing)?.to_owned();
     Ok((owner, own))
-}
-
-/// Returns the name of a prompt that the client sees.
-fn exposed_name(client: &ClientSession, server: &str, prompt: &str) -> String {
-    format!("{}{prompt}", prefix(client, server))
 }
 
 /// Returns the prefix of the names of a server's prompts.

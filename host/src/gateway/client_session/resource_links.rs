@@ -2,10 +2,11 @@
 //! them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::Deserialize;
 
+use crate::gateway::lock::lock;
 use crate::json::MemberFinder;
 
 /// The server that last linked to each resource, for one client.
@@ -55,7 +56,7 @@ impl ResourceLinks {
         let Ok(ResultContent { content, messages }) = serde_json::from_str(answer) else { return };
         let blocks = content.into_iter().chain(messages.into_iter().map(|message| message.content));
         let uris = blocks.filter_map(|block| block.uri.or(block.resource.map(|held| held.uri)));
-        let mut table = self.table();
+        let mut table = lock(&self.0);
         for uri in uris.filter(|uri| uri.len() <= LONGEST) {
             table.put(uri.into(), server.into());
         }
@@ -63,11 +64,7 @@ impl ResourceLinks {
 
     /// Returns the server that last linked to this resource.
     pub(super) fn server_of(&self, uri: &str) -> Option<Arc<str>> {
-        self.table().servers.get(uri).cloned()
-    }
-
-    fn table(&self) -> MutexGuard<'_, LinkTable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).servers.get(uri).cloned()
     }
 }
 
@@ -113,7 +110,7 @@ mod tests {
             linked.learn("e", &format!(r#"{{"content":[{{"type":"resource_link","uri":"x://{n}"}}]}}"#));
         }
         assert_eq!(of("x://1").as_deref(), Some("e"));
-        let table = linked.table();
+        let table = linked.0.lock().unwrap();
         assert_eq!((table.order.len(), table.servers.len()), (MOST, MOST));
     }
 }

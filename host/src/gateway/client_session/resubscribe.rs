@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use super::ClientSession;
-use super::notifications::watch;
+use super::sources::watch;
 use crate::registry::ResourceWatcher;
 use crate::transport::BoxFuture;
 

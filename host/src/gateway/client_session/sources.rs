@@ -1,7 +1,8 @@
 //! Finds the server of a resource or prompt: first in the lists that are known, then by asking all servers in parallel
 //! with a time limit.
 
-use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +13,14 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::ClientSession;
-use super::era::CacheControl;
-use super::resources::client_error;
-use super::tool_list::FIRST_LIST;
-use crate::failure::RpcError;
-use crate::json::JsonObject;
-use crate::registry::{Lease, Link};
+use super::era::{CacheControl, finish_cacheable};
+use super::labels::label_error;
+use super::request_context::RequestContext;
+use super::tool_list::{FIRST_LIST, page};
+use crate::failure::{Failure, RequestError, RpcError};
+use crate::json::{JsonObject, to_raw};
+use crate::registry::{Lease, Link, ResourceWatcher};
+use crate::rpc::code::INTERNAL_ERROR;
 use crate::session::{ListKind, Listing};
 
 /// A server with a lease on its connection.
@@ -67,6 +70,34 @@ pub(super) async fn gather_from(client: &ClientSession, links: Vec<Arc<Link>>, k
     }
 }
 
+/// Returns one page of a merged list; of items with the same `key`, only the first is used.
+pub(super) fn merged_page(
+    context: &RequestContext<'_>,
+    listing: MergedListing,
+    name: &str,
+    key: &str,
+) -> Result<String, RpcError> {
+    let mut owners: HashMap<String, String> = HashMap::new();
+    let mut items = Vec::new();
+    for ServerListing { link, items: own } in listing.servers {
+        for item in own {
+            // An item whose key is missing or cannot be decoded duplicates no other.
+            if let Some(key) = text_member(&item, key) {
+                match owners.entry(key) {
+                    Entry::Occupied(owner) => {
+                        context.client.gateway.warn_duplicate(link.id(), owner.key(), owner.get());
+                        continue;
+                    }
+                    Entry::Vacant(place) => place.insert(link.id().to_owned()),
+                };
+            }
+            items.push(to_raw(&item));
+        }
+    }
+    let page = page(name, &items, context.request.params())?;
+    Ok(finish_cacheable(context.era, page, listing.cache))
+}
+
 /// Returns the server of a resource: the first that lists it, else the first with a matching template, else the one
 /// that linked to it. If there is none, no server learns the URI, because it may be another server's secret.
 pub(super) async fn find_owner(client: &ClientSession, uri: &str) -> Result<Option<LeasedServer>, RpcError> {
@@ -76,13 +107,10 @@ pub(super) async fn find_owner(client: &ClientSession, uri: &str) -> Result<Opti
         owner = first(client, &sources, ListKind::Templates, |listing| listing.has_fitting(uri)).await;
     }
     if owner.is_none() {
-        let named = client.resource_links.server_of(uri);
+        let named = client.sent.links.server_of(uri);
         owner = sources.iter().find(|link| named.as_deref() == Some(link.id()));
     }
-    match owner {
-        Some(link) => lease(client, link).await.map(Some),
-        None => Ok(None),
-    }
+    lease_if_found(client, owner).await
 }
 
 /// Returns the first server that lists exactly this template.
@@ -92,10 +120,19 @@ pub(super) async fn find_template_owner(
 ) -> Result<Option<LeasedServer>, RpcError> {
     let sources = usable(client);
     let has = |listing: &Listing| listing.templates().any(|known| known == template);
-    match first(client, &sources, ListKind::Templates, has).await {
-        Some(link) => lease(client, link).await.map(Some),
-        None => Ok(None),
-    }
+    lease_if_found(client, first(client, &sources, ListKind::Templates, has).await).await
+}
+
+async fn lease_if_found(client: &ClientSession, link: Option<&Arc<Link>>) -> Result<Option<LeasedServer>, RpcError> {
+    let Some(link) = link else { return Ok(None) };
+    lease(client, link).await.map(Some)
+}
+
+/// Subscribes to a resource at the server that has it; returns `None` if there is no such server.
+pub(super) async fn watch(client: &ClientSession, uri: &str) -> Result<Option<ResourceWatcher>, RpcError> {
+    let Some(owner) = find_owner(client, uri).await? else { return Ok(None) };
+    let watcher = owner.link.watch(&owner.lease, uri).await;
+    watcher.map(Some).map_err(|failed| client_error(client, owner.link.id(), failed))
 }
 
 /// Leases the connection of a server.
@@ -103,6 +140,14 @@ pub(super) async fn lease(client: &ClientSession, link: &Arc<Link>) -> Result<Le
     match link.lease().await {
         Ok(lease) => Ok(LeasedServer { link: Arc::clone(link), lease }),
         Err(why) => Err(client_error(client, link.id(), why.to_failed())),
+    }
+}
+
+/// Waits until a time, or forever if there is none.
+pub(super) async fn sleep_until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -131,12 +176,6 @@ async fn first<'a>(
     let mut asked: FuturesUnordered<_> = silent.iter().copied().map(ask).collect();
     let mut until = found.map(|_| Instant::now() + PATIENCE);
     while found.is_none_or(|found| silent.range(..found).next().is_some()) {
-        let enough = async {
-            match until {
-                Some(until) => tokio::time::sleep_until(until).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             answer = asked.next() => {
                 let Some((place, listed)) = answer else { break };
@@ -146,7 +185,7 @@ async fn first<'a>(
                     until.get_or_insert_with(|| Instant::now() + PATIENCE);
                 }
             }
-            () = enough => {
+            () = sleep_until(until) => {
                 // The next request does not wait for them.
                 let late = silent.iter().filter(|place| found.is_some_and(|found| **place < found));
                 late.for_each(|place| client.gateway.slow_servers.ask_in_background(&sources[*place], kind));
@@ -189,6 +228,19 @@ async fn list(client: &ClientSession, link: &Arc<Link>, kind: ListKind) -> Optio
             None
         }
     }
+}
+
+/// Turns a failure into the client's error; a server's own error keeps its code and is masked.
+pub(super) fn client_error(client: &ClientSession, server: &str, failed: RequestError) -> RpcError {
+    match failed.failure {
+        Failure::Rpc(error) => label_error(server, client.gate.mask_error(server, error)),
+        other => RpcError::new(INTERNAL_ERROR, format!("server {server:?}: {other}")),
+    }
+}
+
+/// Returns a string member of an item.
+pub(super) fn text_member(item: &JsonObject, name: &str) -> Option<String> {
+    serde_json::from_str(item.get(name)?.get()).ok()
 }
 
 /// A server whose failure took longer than this is not asked again for a while.

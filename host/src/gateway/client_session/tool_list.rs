@@ -1,6 +1,6 @@
 //! `tools/list`: the tools of all servers, in configuration order, page by page.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -8,18 +8,18 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::ClientSession;
-use super::era::{CacheControl, Era, RequestContext};
+use super::era::{CacheControl, finish_cacheable};
+use super::request_context::RequestContext;
 use crate::failure::RpcError;
+use crate::gateway::lock::lock;
 use crate::json::{self, JsonObject};
 use crate::logic::LogicError;
 use crate::rpc::code::{HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS};
-use crate::session::{self, ToolHeaders};
+use crate::session::{self, Era, ToolHeaders};
 
 /// The tools that the client was last shown, ready to be sent again.
 #[derive(Default)]
-pub(super) struct ToolListCache {
-    tools: Mutex<Option<CachedTools>>,
-}
+pub(super) struct ToolListCache(Mutex<Option<CachedTools>>);
 
 #[derive(Clone)]
 struct CachedTools {
@@ -36,14 +36,13 @@ struct CachedTools {
 
 impl ToolListCache {
     /// Reports whether the client would now see other tools than it was last shown.
-    pub(super) fn tools_have_changed(&self, client: &ClientSession) -> bool {
-        let before = self.cached();
-        let Some(before) = before else { return true };
+    pub(super) fn have_changed(&self, client: &ClientSession) -> bool {
+        let Some(before) = self.cached() else { return true };
         if has_newcomers(client, before.roster) {
             return true;
         }
-        let texts = |items: &[Box<RawValue>]| items.iter().map(|item| item.get().to_owned()).collect::<Vec<_>>();
-        render(client).is_ok_and(|items| texts(&items) != texts(&before.items))
+        render(client)
+            .is_ok_and(|items| !items.iter().map(|item| item.get()).eq(before.items.iter().map(|item| item.get())))
     }
 
     /// Checks that the headers of a call match its arguments, based on the tools that the client was last shown.
@@ -58,7 +57,7 @@ impl ToolListCache {
     }
 
     fn cached(&self) -> Option<CachedTools> {
-        self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.0).clone()
     }
 }
 
@@ -101,8 +100,9 @@ impl ToolSnapshot {
 
 /// Handles `tools/list`. The first list, and the first after servers were added or removed, connects all servers with a
 /// time limit; clients are notified of tools that come later.
-pub(super) async fn tools(client: &ClientSession, context: &RequestContext, params: &str) -> Result<String, RpcError> {
-    let kept = client.tool_list.cached();
+pub(super) async fn tools(context: &RequestContext<'_>) -> Result<String, RpcError> {
+    let client = context.client;
+    let kept = client.sent.tools.cached();
     let roster = client.gateway.registry.servers_version();
     if kept.as_ref().is_none_or(|kept| kept.roster != roster) {
         // Servers that fail or take too long are logged and left out.
@@ -115,7 +115,7 @@ pub(super) async fn tools(client: &ClientSession, context: &RequestContext, para
             let items: Arc<[_]> = render(client)?.into();
             let (legacy_items, headers) = (for_legacy(&items), headers(&items));
             let shown = CachedTools { seen, roster, items, legacy_items, headers };
-            *client.tool_list.tools.lock().unwrap_or_else(PoisonError::into_inner) = Some(shown.clone());
+            *lock(&client.sent.tools.0) = Some(shown.clone());
             shown
         }
     };
@@ -123,8 +123,8 @@ pub(super) async fn tools(client: &ClientSession, context: &RequestContext, para
         Era::Legacy => shown.legacy_items,
         Era::Modern => shown.items,
     };
-    let page = page("tools", &items, params)?;
-    Ok(context.finish_cacheable(page, cache_control(client)))
+    let page = page("tools", &items, context.request.params())?;
+    Ok(finish_cacheable(context.era, page, cache_control(client)))
 }
 
 /// Returns the tools in a form that clients before 2026-07-28 can read.
@@ -210,30 +210,11 @@ pub(super) fn page(name: &str, items: &[Box<RawValue>], params: &str) -> Result<
             start.ok_or_else(|| bad("unknown cursor: it does not belong to this list".to_owned()))?
         }
     };
-    let end = items.len().min(start + PAGE);
-    let mut text = String::with_capacity(items[start..end].iter().map(|item| item.get().len() + 1).sum::<usize>() + 64);
-    text.push_str("{\"");
-    text.push_str(name);
-    text.push_str("\":[");
-    for (place, item) in items[start..end].iter().enumerate() {
-        if place > 0 {
-            text.push(',');
-        }
-        text.push_str(item.get());
-    }
-    text.push(']');
-    if end < items.len() {
-        text.push_str(&format!(r#","nextCursor":"{end}""#));
-    }
-    text.push('}');
-    Ok(text)
-}
-
-impl ClientSession {
-    /// Reports whether the client's lists must not be shared with others in a cache.
-    pub(super) fn is_private(&self) -> bool {
-        !self.gateway.active().options.views.is_empty()
-    }
+    let total = items.len();
+    let end = total.min(start + PAGE);
+    let items: Vec<_> = items[start..end].iter().map(|item| item.get()).collect();
+    let next = if end < total { format!(r#","nextCursor":"{end}""#) } else { String::new() };
+    Ok(format!(r#"{{"{name}":[{}]{next}}}"#, items.join(",")))
 }
 
 /// The maximum number of items on a page.

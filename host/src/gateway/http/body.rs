@@ -1,5 +1,6 @@
 //! The body of a response: empty, one text, or a stream of events.
 
+use std::any::Any;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,18 +8,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
-use http::{HeaderMap, Response};
+use http::{HeaderMap, Response, StatusCode};
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::channel::{EventReader, encode};
-use super::connections::StreamingGuard;
-use super::load::{RequestSlot, SessionSlot};
-use super::pages::PageEvent;
+use super::page_handler::PageEvent;
 use super::pending_response::PendingResponse;
-use super::session::SessionGuard;
-use super::timer::BusyGuard;
+use crate::gateway::load::RequestSlot;
+use crate::gateway::refusal::RequestRefusal;
 use crate::transport::BoxFuture;
 
 /// The body of a response.
@@ -29,11 +28,34 @@ pub(super) enum ResponseBody {
 }
 
 impl ResponseBody {
+    /// Builds a response without a body.
+    pub(super) fn empty(status: StatusCode) -> Response<Self> {
+        let mut response = Response::new(ResponseBody::Empty);
+        *response.status_mut() = status;
+        response
+    }
+
+    /// Builds a response that is one JSON text.
+    pub(super) fn json(self, status: StatusCode) -> Response<Self> {
+        let mut response = Response::new(self);
+        *response.status_mut() = status;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
+
     /// Creates a body of one text that holds its request slot until it is written.
     pub(super) fn tracked(text: String, slot: Option<RequestSlot>) -> Self {
         let Some(mut slot) = slot else { return ResponseBody::Full(Bytes::from(text)) };
         slot.replace(text.len());
         ResponseBody::Full(Bytes::from_owner(TrackedText { text, _slot: slot }))
+    }
+}
+
+impl From<RequestRefusal> for Response<ResponseBody> {
+    fn from(refusal: RequestRefusal) -> Self {
+        let mut response = ResponseBody::Full(Bytes::from(refusal.answer(None))).json(refusal.status);
+        response.headers_mut().extend(refusal.header);
+        response
     }
 }
 
@@ -44,10 +66,9 @@ impl hyper::body::Body for ResponseBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut *self {
             ResponseBody::Empty => Poll::Ready(None),
-            ResponseBody::Full(_) => {
-                let ResponseBody::Full(bytes) = std::mem::replace(&mut *self, ResponseBody::Empty) else {
-                    unreachable!("just seen")
-                };
+            ResponseBody::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                *self = ResponseBody::Empty;
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
             ResponseBody::Events(events) => events.poll_next(cx).map(|frame| frame.map(|bytes| Ok(Frame::data(bytes)))),
@@ -71,21 +92,15 @@ impl hyper::body::Body for ResponseBody {
 pub(super) struct EventStream {
     source: EventSource,
     /// Written before the first event.
-    opening: Option<Bytes>,
+    pub(super) opening: Option<Bytes>,
     /// The call that writes the events; polling the stream advances it.
-    pending: Option<PendingResponse>,
+    pub(super) pending: Option<PendingResponse>,
     /// Completes when the stream must end.
-    stopped: Option<BoxFuture<'static, ()>>,
+    pub(super) stopped: Option<BoxFuture<'static, ()>>,
     silence: Pin<Box<Sleep>>,
     keep_alive: Duration,
-    /// Keeps the session in use while the stream is open.
-    _session: Option<SessionGuard>,
-    /// The slot of a listener without a session.
-    _slot: Option<SessionSlot>,
-    /// Marks the connection as one that only streams events.
-    _streaming: Option<StreamingGuard>,
-    /// Marks the connection as busy, so that idle limits do not apply.
-    _busy: BusyGuard,
+    /// Slots and guards that the stream holds until it ends.
+    _held: Box<dyn Any + Send>,
 }
 
 /// The source of the events.
@@ -97,49 +112,11 @@ pub(super) enum EventSource {
 }
 
 impl EventStream {
-    pub(super) fn new(source: EventSource, keep_alive: Duration, busy: BusyGuard) -> Self {
-        EventStream {
-            source,
-            opening: None,
-            pending: None,
-            stopped: None,
-            silence: Box::pin(sleep(keep_alive)),
-            keep_alive,
-            _session: None,
-            _slot: None,
-            _streaming: None,
-            _busy: busy,
-        }
-    }
-
-    pub(super) fn with_opening(mut self, opening: Bytes) -> Self {
-        self.opening = Some(opening);
-        self
-    }
-
-    pub(super) fn with_pending(mut self, call: PendingResponse) -> Self {
-        self.pending = Some(call);
-        self
-    }
-
-    pub(super) fn until(mut self, stopped: BoxFuture<'static, ()>) -> Self {
-        self.stopped = Some(stopped);
-        self
-    }
-
-    pub(super) fn with_session(mut self, session: SessionGuard) -> Self {
-        self._session = Some(session);
-        self
-    }
-
-    pub(super) fn with_slot(mut self, slot: SessionSlot) -> Self {
-        self._slot = Some(slot);
-        self
-    }
-
-    pub(super) fn with_streaming(mut self, telling: StreamingGuard) -> Self {
-        self._streaming = Some(telling);
-        self
+    /// Creates a stream that keeps what it `held` until it ends.
+    pub(super) fn new(source: EventSource, keep_alive: Duration, held: impl Any + Send) -> Self {
+        let silence = Box::pin(sleep(keep_alive));
+        let (opening, pending, stopped) = (None, None, None);
+        EventStream { source, opening, pending, stopped, silence, keep_alive, _held: Box::new(held) }
     }
 
     /// Builds the response that carries the events.

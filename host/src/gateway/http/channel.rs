@@ -3,21 +3,21 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::load::LoadLimiter;
-use super::usage::PrincipalUsage;
 use crate::gateway::client::{ClientSink, SinkError};
+use crate::gateway::load::{LoadLimiter, PrincipalUsage};
+use crate::gateway::lock::lock;
 use crate::transport::BoxFuture;
 
 /// The queue of events of one stream.
 pub(super) struct EventChannel {
     /// The stream's number in its session; a stream without one keeps no events after they are read.
-    number: Option<u64>,
+    pub(super) number: Option<u64>,
     /// The most events that the stream holds.
     most: usize,
     load: Arc<LoadLimiter>,
@@ -29,48 +29,35 @@ pub(super) struct EventChannel {
 }
 
 impl EventChannel {
-    /// Creates a stream that forgets events once they are read.
-    pub(super) fn transient(most: usize, limiter: Arc<LoadLimiter>, usage: Option<Arc<PrincipalUsage>>) -> Arc<Self> {
-        Self::new(None, most, limiter, usage)
-    }
-
-    /// Creates a stream whose events have ids and are kept after they are read.
-    pub(super) fn resumable(
-        number: u64,
-        most: usize,
-        limiter: Arc<LoadLimiter>,
-        usage: Option<Arc<PrincipalUsage>>,
-    ) -> Arc<Self> {
-        Self::new(Some(number), most, limiter, usage)
-    }
-
-    fn new(
+    /// Creates a stream. Events of a stream with a number have ids and are kept after they are read.
+    pub(super) fn new(
         number: Option<u64>,
         most: usize,
         limiter: Arc<LoadLimiter>,
         usage: Option<Arc<PrincipalUsage>>,
     ) -> Arc<Self> {
-        let (state, room) = (Mutex::new(State::default()), Notify::new());
-        Arc::new(EventChannel { number, most: most.max(1), load: limiter, usage, state, room })
+        let state = Mutex::new(State { first: 1, next: 1, open: true, ..State::default() });
+        Arc::new(EventChannel { number, most: most.max(1), load: limiter, usage, state, room: Notify::new() })
     }
 
-    pub(super) fn number(&self) -> Option<u64> {
-        self.number
+    /// Creates another stream of the same session, whose events are kept and count against this usage.
+    pub(super) fn sibling(&self, number: u64, usage: Option<Arc<PrincipalUsage>>) -> Arc<Self> {
+        Self::new(Some(number), self.most, self.load.clone(), usage)
     }
 
     /// Reports whether any event has been sent.
     pub(super) fn has_begun(&self) -> bool {
-        self.state().end() > 1
+        lock(&self.state).end() > 1
     }
 
     /// Reports whether the stream has ended.
     pub(super) fn is_over(&self) -> bool {
-        !self.state().open
+        !lock(&self.state).open
     }
 
     /// Polls for the first event.
     pub(super) fn poll_begun(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if state.end() > 1 {
             return Poll::Ready(());
         }
@@ -85,12 +72,12 @@ impl EventChannel {
 
     /// Reports whether the stream keeps events that have been read.
     pub(super) fn has_read_events(&self) -> bool {
-        self.state().read > 0
+        lock(&self.state).read > 0
     }
 
     /// Forgets read events, oldest first, until `enough` bytes are free, and returns the number of bytes freed.
     pub(super) fn forget_read(&self, enough: usize) -> usize {
-        let (mut state, mut bytes) = (self.state(), 0);
+        let (mut state, mut bytes) = (lock(&self.state), 0);
         while bytes < enough
             && let Some(forgotten) = self.forget(&mut state)
         {
@@ -105,7 +92,7 @@ impl EventChannel {
             // A closed stream has no client that waits for the response.
             let _ = self.push(&text, true);
         }
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.open = false;
         state.wake();
         self.notify_room(&mut state);
@@ -118,7 +105,7 @@ impl EventChannel {
 
     /// Returns a reader that replaces the previous one and starts at the first unread event, or after event `after`.
     pub(super) fn attach(self: &Arc<Self>, after: Option<u64>) -> EventReader {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.reader += 1;
         state.wake();
         if let Some(after) = after {
@@ -131,7 +118,7 @@ impl EventChannel {
 
     /// Reports whether the stream has ended and all events after `after` are forgotten.
     pub(super) fn has_forgotten(&self, after: u64) -> bool {
-        let state = self.state();
+        let state = lock(&self.state);
         !state.open && state.frames.is_empty() && after.saturating_add(1) < state.first
     }
 
@@ -139,7 +126,7 @@ impl EventChannel {
     pub(super) fn opening(&self, primed: bool) -> Bytes {
         match self.number {
             Some(number) if primed => {
-                Bytes::from(format!("id: {number}-{}\nretry: {RETRY}\ndata: \n\n", self.state().next - 1))
+                Bytes::from(format!("id: {number}-{}\nretry: {RETRY}\ndata: \n\n", lock(&self.state).next - 1))
             }
             _ => Bytes::from(format!("retry: {RETRY}\n\n")),
         }
@@ -148,7 +135,7 @@ impl EventChannel {
     fn push(&self, text: &str, last: bool) -> Result<(), SinkError> {
         let mut forced = false;
         loop {
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             if !state.open {
                 return Err(SinkError::Closed);
             }
@@ -162,15 +149,15 @@ impl EventChannel {
                 return Err(SinkError::Full(text.to_owned()));
             }
             if forced {
-                self.load.force_event(self.usage(), frame.len());
-            } else if let Err(full) = self.load.keep_event(self.usage(), frame.len()) {
+                self.load.events.add(self.usage(), frame.len());
+            } else if let Err(full) = self.load.events.take(self.usage(), frame.len()) {
                 // Other streams may forget events, but must not be locked while this one is.
                 drop(state);
-                let more = self.load.make_room(self.usage(), full, frame.len());
-                if !more && self.forget(&mut self.state()).is_none() {
+                let more = self.load.events.make_room(self.usage(), full, frame.len());
+                if !more && self.forget(&mut lock(&self.state)).is_none() {
                     if !last {
-                        self.state().refused = true;
-                        self.load.request_room();
+                        lock(&self.state).refused = true;
+                        self.load.events.request_room();
                         return Err(SinkError::Full(text.to_owned()));
                     }
                     forced = true;
@@ -197,7 +184,7 @@ impl EventChannel {
             let read = state.read - bytes;
             self.note_read(state, read);
         }
-        self.load.forget_events(self.usage(), bytes);
+        self.load.events.subtract(self.usage(), bytes);
         Some(bytes)
     }
 
@@ -205,8 +192,8 @@ impl EventChannel {
     fn note_read(&self, state: &mut State, read: usize) {
         match read.checked_sub(state.read) {
             Some(0) => {}
-            Some(more) => self.load.add_read(self.usage(), more),
-            None => self.load.take_read(self.usage(), state.read - read),
+            Some(more) => self.load.events.add_read(self.usage(), more),
+            None => self.load.events.subtract_read(self.usage(), state.read - read),
         }
         state.read = read;
     }
@@ -220,10 +207,6 @@ impl EventChannel {
     fn usage(&self) -> Option<&PrincipalUsage> {
         self.usage.as_deref()
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl ClientSink for EventChannel {
@@ -232,7 +215,7 @@ impl ClientSink for EventChannel {
     }
 
     fn wait_for_room(&self) -> BoxFuture<'_, ()> {
-        let (own, all) = (self.room.notified(), self.load.wait_for_room());
+        let (own, all) = (self.room.notified(), self.load.events.wait_for_room());
         Box::pin(async move {
             tokio::select! {
                 () = own => {}
@@ -244,9 +227,9 @@ impl ClientSink for EventChannel {
 
 impl Drop for EventChannel {
     fn drop(&mut self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         self.note_read(&mut state, 0);
-        self.load.forget_events(self.usage(), state.bytes);
+        self.load.events.subtract(self.usage(), state.bytes);
     }
 }
 
@@ -268,20 +251,17 @@ pub(super) struct EventReader {
 impl EventReader {
     /// Polls for the next encoded event; `None` at the end.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let mut state = self.channel.state();
+        let mut state = lock(&self.channel.state);
         if state.reader != self.turn {
             return Poll::Ready(None);
         }
         if let Some(frame) = state.frames.get(state.next_index()).cloned() {
             state.next += 1;
-            match self.channel.number {
-                Some(_) => {
-                    let read = state.read + frame.len();
-                    self.channel.note_read(&mut state, read);
-                }
-                None => {
-                    self.channel.forget(&mut state);
-                }
+            if self.channel.number.is_some() {
+                let read = state.read + frame.len();
+                self.channel.note_read(&mut state, read);
+            } else {
+                self.channel.forget(&mut state);
             }
             self.channel.notify_room(&mut state);
             return Poll::Ready(Some(frame));
@@ -317,6 +297,7 @@ pub(super) fn parse_id(id: &str) -> Option<(u64, u64)> {
     Some((stream.parse().ok()?, event.parse().ok()?))
 }
 
+#[derive(Default)]
 struct State {
     frames: VecDeque<Bytes>,
     bytes: usize,
@@ -332,22 +313,6 @@ struct State {
     /// The number of the current reader.
     reader: u64,
     waker: Option<Waker>,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        State {
-            frames: VecDeque::new(),
-            bytes: 0,
-            read: 0,
-            first: 1,
-            next: 1,
-            open: true,
-            refused: false,
-            reader: 0,
-            waker: None,
-        }
-    }
 }
 
 impl State {
@@ -381,11 +346,13 @@ const MOST_BYTES: usize = 4 << 20;
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::GatewayLimits;
     use super::*;
+    use crate::gateway::limits::GatewayLimits;
 
     fn load(max_event_bytes: usize) -> Arc<LoadLimiter> {
-        Arc::new(LoadLimiter::new(&GatewayLimits { max_event_bytes, ..GatewayLimits::default() }))
+        let mut limits = GatewayLimits::default();
+        limits.streams.max_event_bytes = max_event_bytes;
+        LoadLimiter::new(&limits, false)
     }
 
     fn read(reader: &mut EventReader) -> Vec<String> {
@@ -400,7 +367,7 @@ mod tests {
 
     #[test]
     fn events_after_an_id_are_read_again_and_the_oldest_are_forgotten() {
-        let channel = EventChannel::resumable(7, 3, load(1 << 20), None);
+        let channel = EventChannel::new(Some(7), 3, load(1 << 20), None);
         let mut reader = channel.attach(None);
         for number in 1..=5 {
             assert!(channel.send(number.to_string()).is_ok());
@@ -414,7 +381,7 @@ mod tests {
 
     #[test]
     fn what_was_not_read_is_never_forgotten_so_more_is_refused() {
-        let channel = EventChannel::resumable(0, 2, load(1 << 20), None);
+        let channel = EventChannel::new(Some(0), 2, load(1 << 20), None);
         assert!(channel.send("a".to_owned()).is_ok() && channel.send("b".to_owned()).is_ok());
         assert_eq!(channel.send("c".to_owned()), Err(SinkError::Full("c".to_owned())));
         channel.finish(Some("the answer".to_owned()));
@@ -426,7 +393,7 @@ mod tests {
     fn who_found_no_room_is_told_when_something_is_read() {
         let mut cx = Context::from_waker(Waker::noop());
         let (own, all) =
-            (EventChannel::resumable(0, 1, load(1 << 20), None), EventChannel::resumable(0, 9, load(150), None));
+            (EventChannel::new(Some(0), 1, load(1 << 20), None), EventChannel::new(Some(0), 9, load(150), None));
         for channel in [own, all] {
             assert!(channel.send("x".repeat(100)).is_ok());
             let mut room = channel.wait_for_room();
@@ -440,7 +407,7 @@ mod tests {
 
     #[test]
     fn a_new_reader_takes_the_place_of_the_old_one() {
-        let channel = EventChannel::resumable(0, 9, load(1 << 20), None);
+        let channel = EventChannel::new(Some(0), 9, load(1 << 20), None);
         let mut old = channel.attach(None);
         let mut new = channel.attach(None);
         assert!(channel.send("a".to_owned()).is_ok());
@@ -451,8 +418,8 @@ mod tests {
     #[test]
     fn all_streams_share_the_room_for_events_and_give_it_back() {
         let limiter = load(200);
-        let passing = EventChannel::transient(9, limiter.clone(), None);
-        let kept = EventChannel::resumable(1, 9, limiter.clone(), None);
+        let passing = EventChannel::new(None, 9, limiter.clone(), None);
+        let kept = EventChannel::new(Some(1), 9, limiter.clone(), None);
         assert!(passing.send("x".repeat(100)).is_ok());
         assert!(kept.send("y".repeat(100)).is_err());
         assert_eq!(read(&mut passing.attach(None)).len(), 1);

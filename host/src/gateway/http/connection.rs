@@ -2,30 +2,26 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-#[cfg(unix)]
-use tokio::net::UnixStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
 use super::connections::ConnectionGuard;
+use super::context::{ConnectionContext, HttpState};
 use super::hosts::ConnectionInfo;
-use super::routing::{ConnectionContext, HttpState};
 use super::timer::{ConnectionTimer, TimedStream, TimerVerdict};
-use super::tls::Certificate;
 
 /// An accepted connection.
 pub(super) enum AcceptedStream {
     /// Over the network.
     Tcp(TcpStream, SocketAddr),
     /// Over a Unix socket.
-    #[cfg(unix)]
     Unix(UnixStream),
 }
 
@@ -34,7 +30,6 @@ impl AcceptedStream {
     pub(super) fn peer(&self) -> SocketAddr {
         match self {
             AcceptedStream::Tcp(_, peer) => *peer,
-            #[cfg(unix)]
             AcceptedStream::Unix(_) => HERE,
         }
     }
@@ -43,14 +38,12 @@ impl AcceptedStream {
 /// Serves a connection until either side closes it.
 pub(super) async fn serve(
     state: Arc<HttpState>,
-    certificate: Option<Arc<Certificate>>,
     entered: ConnectionGuard,
     timer: Arc<ConnectionTimer>,
     guest: AcceptedStream,
 ) {
     let (stream, peer) = match guest {
         AcceptedStream::Tcp(stream, peer) => (stream, peer),
-        #[cfg(unix)]
         AcceptedStream::Unix(stream) => {
             let at = ConnectionInfo { peer: HERE, local: HERE, tls: false };
             return run(state, entered, timer, stream, at).await;
@@ -60,10 +53,10 @@ pub(super) async fn serve(
         debug!(%peer, %error, "cannot set TCP_NODELAY; small writes may be delayed");
     }
     let Ok(local) = stream.local_addr() else { return };
-    let Some(certificate) = certificate else {
+    let Some(certificate) = state.parts.certificate.clone() else {
         return run(state, entered, timer, stream, ConnectionInfo { peer, local, tls: false }).await;
     };
-    match timeout(state.rules().limits.handshake_timeout, certificate.acceptor().accept(stream)).await {
+    match timeout(state.rules().limits.timeouts.handshake, certificate.acceptor().accept(stream)).await {
         Ok(Ok(stream)) => run(state, entered, timer, stream, ConnectionInfo { peer, local, tls: true }).await,
         Ok(Err(error)) => debug!(%peer, %error, "TLS handshake failed"),
         Err(_) => debug!(%peer, "TLS handshake timed out"),
@@ -89,7 +82,6 @@ pub(super) async fn run<T>(
         state,
         timer: timer.clone(),
         info: info.canonical(),
-        host: Mutex::default(),
         connection: entered.connection.clone(),
     });
     let service = service_fn(|request| connection.clone().answer(request));

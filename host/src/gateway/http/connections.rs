@@ -8,43 +8,23 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::task::AbortHandle;
 
+use super::client_key::ClientKey;
 use super::timer::ConnectionTimer;
-use super::usage::LimitReached;
-use crate::gateway::client::Principal;
-
-/// The owner of a connection: a principal or, without tokens, an address.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum ConnectionOwner {
-    Principal(Arc<Principal>),
-    Peer(IpAddr),
-}
-
-impl ConnectionOwner {
-    /// Reports whether both are certainly the same, without comparing names.
-    fn is(&self, other: &ConnectionOwner) -> bool {
-        match (self, other) {
-            (ConnectionOwner::Principal(one), ConnectionOwner::Principal(other)) => Arc::ptr_eq(one, other),
-            (ConnectionOwner::Peer(one), ConnectionOwner::Peer(other)) => one == other,
-            _ => false,
-        }
-    }
-}
+use crate::gateway::load::{LoadLimiter, RefusalReason};
+use crate::gateway::lock::lock;
+use crate::gateway::refusal::LimitReached;
 
 /// All connections of an HTTP server.
-#[derive(Debug, Default)]
-pub(super) struct ConnectionTable {
-    table: Mutex<TableState>,
-    /// How many connections were refused, or closed to make room.
-    shed: AtomicU64,
-}
+pub(super) struct ConnectionTable(Mutex<TableState>);
 
-#[derive(Debug, Default)]
 struct TableState {
+    /// Counts the connections, and those that were refused or closed to make room.
+    load: Arc<LoadLimiter>,
     /// The most connections with an owner.
     most: usize,
     /// There are several principals; a single one may have all connections.
@@ -52,9 +32,7 @@ struct TableState {
     /// The connections, oldest first.
     connections: BTreeMap<u64, Arc<TrackedConnection>>,
     next: u64,
-    /// How many connections have an owner, in all.
-    owned: usize,
-    owned_by: HashMap<ConnectionOwner, usize>,
+    owned_by: HashMap<ClientKey, usize>,
 }
 
 /// One connection in the table.
@@ -64,7 +42,7 @@ pub(super) struct TrackedConnection {
     peer: IpAddr,
     timer: Arc<ConnectionTimer>,
     /// The owner; `None` while the connection is unidentified.
-    owner: Mutex<Option<ConnectionOwner>>,
+    owner: Mutex<Option<ClientKey>>,
     /// The connection only streams events, which its client can request again.
     streaming: AtomicBool,
     /// The connection was closed to make room for another.
@@ -89,12 +67,8 @@ impl TrackedConnection {
         }
     }
 
-    fn owner(&self) -> MutexGuard<'_, Option<ConnectionOwner>> {
-        self.owner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn is_unidentified(&self) -> bool {
-        self.owner().is_none()
+        lock(&self.owner).is_none()
     }
 
     fn is_idle(&self) -> bool {
@@ -107,27 +81,22 @@ impl TrackedConnection {
 }
 
 impl ConnectionTable {
+    pub(super) fn new(load: Arc<LoadLimiter>, most: usize, several: bool) -> Arc<Self> {
+        let (connections, next, owned_by) = Default::default();
+        Arc::new(ConnectionTable(Mutex::new(TableState { load, most, several, connections, next, owned_by })))
+    }
+
     /// Sets the most connections, and whether several principals share them.
     pub(super) fn set(&self, most: usize, several: bool) {
-        let mut table = self.table();
+        let mut table = lock(&self.0);
         (table.most, table.several) = (most, several);
-    }
-
-    /// Returns the number of connections.
-    pub(super) fn len(&self) -> usize {
-        self.table().connections.len()
-    }
-
-    /// Returns how many connections were refused, or closed to make room.
-    pub(super) fn shed(&self) -> u64 {
-        self.shed.load(Relaxed)
     }
 
     /// Admits an unidentified connection, or returns `None` if there are too many and none can be evicted.
     pub(super) fn admit(self: &Arc<Self>, peer: IpAddr, timer: Arc<ConnectionTimer>) -> Option<ConnectionGuard> {
-        let mut table = self.table();
+        let mut table = lock(&self.0);
         if table.connections.len() >= table.most.saturating_add(STRANGERS) {
-            self.shed.fetch_add(1, Relaxed);
+            table.count_refusal();
             let stranger = table.pick_unidentified()?;
             table.evict(stranger);
         }
@@ -136,6 +105,7 @@ impl ConnectionTable {
         let (owner, streaming, evicted, task) = Default::default();
         let connection = Arc::new(TrackedConnection { number, peer, timer, owner, streaming, evicted, task });
         table.connections.insert(number, connection.clone());
+        table.load.connections.fetch_add(1, Relaxed);
         Some(ConnectionGuard { connections: self.clone(), connection })
     }
 
@@ -143,12 +113,12 @@ impl ConnectionTable {
     pub(super) fn assign_owner(
         &self,
         connection: &Arc<TrackedConnection>,
-        holder: ConnectionOwner,
+        holder: ClientKey,
     ) -> Result<(), LimitReached> {
-        if connection.owner().as_ref().is_some_and(|known| known.is(&holder)) {
+        if lock(&connection.owner).as_ref().is_some_and(|known| *known == holder) {
             return Ok(());
         }
-        let mut table = self.table();
+        let mut table = lock(&self.0);
         // The connection may just have been evicted.
         let there = table.connections.contains_key(&connection.number);
         let place = match connection.is_unidentified() {
@@ -156,26 +126,22 @@ impl ConnectionTable {
             false if there => Ok(()),
             _ => Err(LimitReached::All),
         };
-        if let Err(full) = place {
-            self.shed.fetch_add(1, Relaxed);
-            return Err(full);
-        }
+        place.inspect_err(|_| table.count_refusal())?;
         connection.timer.mark_identified();
         table.add(&holder);
-        let before = connection.owner().replace(holder);
+        let before = lock(&connection.owner).replace(holder);
         before.iter().for_each(|before| table.subtract(before));
         Ok(())
     }
 
     /// Marks a connection with an owner as streaming until the guard is dropped.
     pub(super) fn mark_streaming(&self, connection: &Arc<TrackedConnection>) -> Result<StreamingGuard, LimitReached> {
-        let table = &mut *self.table();
-        let telling = |connection: &TrackedConnection| connection.is_streaming();
-        let most = share(table.most);
-        if table.connections.values().filter(|connection| telling(connection)).count() >= most {
-            let own = connection.owner().clone();
-            let Some(victim) = table.pick_from_largest(own.as_ref(), telling, telling) else {
-                self.shed.fetch_add(1, Relaxed);
+        let table = &mut *lock(&self.0);
+        let streaming = TrackedConnection::is_streaming;
+        if table.connections.values().filter(|connection| streaming(connection)).count() >= share(table.most) {
+            let own = lock(&connection.owner).clone();
+            let Some(victim) = table.pick_from_largest(own.as_ref(), streaming, streaming) else {
+                table.count_refusal();
                 return Err(LimitReached::All);
             };
             table.evict(victim);
@@ -183,25 +149,20 @@ impl ConnectionTable {
         connection.streaming.store(true, Relaxed);
         Ok(StreamingGuard(connection.clone()))
     }
-
-    fn table(&self) -> MutexGuard<'_, TableState> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl TableState {
     /// Makes room for one more connection of this owner.
-    fn make_room(&mut self, holder: &ConnectionOwner) -> Result<(), LimitReached> {
+    fn make_room(&mut self, holder: &ClientKey) -> Result<(), LimitReached> {
         let own = self.owned_by.get(holder).copied().unwrap_or(0);
         let bounded = self.several && own >= share(self.most);
-        if !bounded && self.owned < self.most {
+        if !bounded && self.owned_by.values().sum::<usize>() < self.most {
             return Ok(());
         }
-        let has = |connection: &&Arc<TrackedConnection>| connection.owner().as_ref() == Some(holder);
-        let idle = |connection: &TrackedConnection| connection.is_idle();
+        let has = |connection: &&Arc<TrackedConnection>| lock(&connection.owner).as_ref() == Some(holder);
         let held = |connection: &TrackedConnection| !connection.is_unidentified();
         let of_others = || {
-            let larger = self.pick_from_largest(Some(holder), held, idle);
+            let larger = self.pick_from_largest(Some(holder), held, TrackedConnection::is_idle);
             larger.or_else(|| self.pick_from_largest(Some(holder), held, TrackedConnection::is_streaming))
         };
         let own_idle = || self.connections.values().filter(has).find(|connection| connection.is_idle()).cloned();
@@ -214,18 +175,18 @@ impl TableState {
     /// more than `own` would have with one more.
     fn pick_from_largest(
         &self,
-        own: Option<&ConnectionOwner>,
+        own: Option<&ClientKey>,
         counted: impl Fn(&TrackedConnection) -> bool,
         kind: impl Fn(&TrackedConnection) -> bool,
     ) -> Option<Arc<TrackedConnection>> {
         let counted = self.connections.values().filter(|connection| counted(connection));
-        let counts = count(counted.filter_map(|connection| connection.owner().clone()));
+        let counts = count(counted.filter_map(|connection| lock(&connection.owner).clone()));
         let own_count = own.and_then(|own| counts.get(own)).copied().unwrap_or(0);
         let (largest, most) = counts.into_iter().max_by_key(|(_, count)| *count)?;
         if most <= own_count + 1 {
             return None;
         }
-        let of_it = |connection: &&Arc<TrackedConnection>| connection.owner().as_ref() == Some(&largest);
+        let of_it = |connection: &&Arc<TrackedConnection>| lock(&connection.owner).as_ref() == Some(&largest);
         self.connections.values().filter(of_it).find(|connection| kind(connection)).cloned()
     }
 
@@ -239,6 +200,10 @@ impl TableState {
         candidates().find(|stranger| stranger.peer == address).cloned()
     }
 
+    fn count_refusal(&self) {
+        self.load.count_refusal(RefusalReason::Connections);
+    }
+
     fn evict(&mut self, connection: Arc<TrackedConnection>) {
         self.remove(&connection);
         connection.evict();
@@ -246,18 +211,17 @@ impl TableState {
 
     fn remove(&mut self, connection: &TrackedConnection) {
         if self.connections.remove(&connection.number).is_some() {
-            let holder = connection.owner().clone();
+            self.load.connections.fetch_sub(1, Relaxed);
+            let holder = lock(&connection.owner).clone();
             holder.iter().for_each(|holder| self.subtract(holder));
         }
     }
 
-    fn add(&mut self, holder: &ConnectionOwner) {
-        self.owned += 1;
+    fn add(&mut self, holder: &ClientKey) {
         *self.owned_by.entry(holder.clone()).or_default() += 1;
     }
 
-    fn subtract(&mut self, holder: &ConnectionOwner) {
-        self.owned -= 1;
+    fn subtract(&mut self, holder: &ClientKey) {
         if let Some(count) = self.owned_by.get_mut(holder) {
             *count -= 1;
             if *count == 0 {
@@ -275,7 +239,7 @@ pub(super) struct ConnectionGuard {
 
 impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        self.connections.table().remove(&self.connection);
+        lock(&self.connections.0).remove(&self.connection);
     }
 }
 
@@ -304,8 +268,9 @@ const STRANGERS: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::GatewayLimits;
     use super::*;
+    use crate::gateway::client::Principal;
+    use crate::gateway::limits::GatewayLimits;
 
     /// A connection table with its connections.
     struct Door {
@@ -315,20 +280,19 @@ mod tests {
 
     impl Door {
         fn new(most: usize, several: bool) -> Self {
-            let connections = Arc::new(ConnectionTable::default());
-            connections.set(most, several);
-            Door { places: connections, guests: Vec::new() }
+            let load = LoadLimiter::new(&GatewayLimits::default(), several);
+            Door { places: ConnectionTable::new(load, most, several), guests: Vec::new() }
         }
 
         fn come(&mut self, address: u8) -> usize {
             let entered =
-                self.places.admit([10, 0, 0, address].into(), ConnectionTimer::new(&GatewayLimits::default()));
+                self.places.admit([10, 0, 0, address].into(), ConnectionTimer::new(&GatewayLimits::default().timeouts));
             self.guests.push(entered.expect("there is room"));
             self.guests.len() - 1
         }
 
         fn settle(&self, guest: usize, name: &str) -> Result<(), LimitReached> {
-            let holder = ConnectionOwner::Principal(Arc::new(Principal { name: name.to_owned(), admin: false }));
+            let holder = ClientKey::Principal(Arc::new(Principal { name: name.to_owned(), admin: false }));
             self.places.assign_owner(&self.guests[guest].connection, holder)
         }
 
@@ -337,8 +301,16 @@ mod tests {
             self.settle(guest, name).map(|()| guest)
         }
 
+        fn len(&self) -> usize {
+            lock(&self.places.0).load.stats().connections
+        }
+
+        fn shed(&self) -> u64 {
+            lock(&self.places.0).load.stats().refused.of(RefusalReason::Connections)
+        }
+
         fn is_there(&self, guest: usize) -> bool {
-            self.places.table().connections.contains_key(&self.guests[guest].connection.number)
+            lock(&self.places.0).connections.contains_key(&self.guests[guest].connection.number)
         }
     }
 
@@ -353,7 +325,7 @@ mod tests {
         assert_eq!((door.is_there(other), door.is_there(first)), (true, true));
         let new = door.come(2);
         assert_eq!((door.is_there(other), door.is_there(first), door.is_there(new)), (true, false, true));
-        assert_eq!((door.places.len(), door.places.shed()), (STRANGERS + 2, 1));
+        assert_eq!((door.len(), door.shed()), (STRANGERS + 2, 1));
         // An identified connection stays, however many unidentified ones come.
         door.settle(other, "ann").unwrap();
         for _ in 0..3 * STRANGERS {
@@ -361,9 +333,9 @@ mod tests {
         }
         assert!(door.is_there(other));
         door.guests.clear();
-        assert_eq!(door.places.len(), 0);
-        let table = door.places.table();
-        assert_eq!((table.owned, table.owned_by.len()), (0, 0));
+        assert_eq!(door.len(), 0);
+        let table = lock(&door.places.0);
+        assert_eq!(table.owned_by.len(), 0);
     }
 
     #[test]

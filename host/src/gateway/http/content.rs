@@ -9,10 +9,10 @@ use http::StatusCode;
 use hyper::body::{Body, Incoming};
 use tokio::time::timeout;
 
-use super::load::RequestSlot;
-use super::options::GatewayLimits;
-use super::refusal::HttpRefusal;
 use super::timer::ConnectionTimer;
+use crate::gateway::limits::GatewayLimits;
+use crate::gateway::load::RequestSlot;
+use crate::gateway::refusal::RequestRefusal;
 
 /// Reads the whole body of a request.
 pub(super) async fn read(
@@ -20,10 +20,10 @@ pub(super) async fn read(
     limits: &GatewayLimits,
     timer: &ConnectionTimer,
     slot: &mut RequestSlot,
-) -> Result<Vec<u8>, HttpRefusal> {
+) -> Result<Vec<u8>, RequestRefusal> {
     let declared = body.size_hint().exact().unwrap_or(0);
     if declared > limits.max_body_bytes as u64 {
-        return Err(HttpRefusal::too_long("body", limits.max_body_bytes));
+        return Err(RequestRefusal::too_long("body", limits.max_body_bytes));
     }
     let mut content = Vec::with_capacity((declared as usize).min(FIRST));
     let read = poll_fn(|cx| {
@@ -32,7 +32,7 @@ pub(super) async fn read(
                 Poll::Ready(Some(Ok(frame))) => {
                     let Ok(data) = frame.into_data() else { continue };
                     if content.len() + data.len() > limits.max_body_bytes {
-                        return Poll::Ready(Err(HttpRefusal::too_long("body", limits.max_body_bytes)));
+                        return Poll::Ready(Err(RequestRefusal::too_long("body", limits.max_body_bytes)));
                     }
                     slot.reserve(data.len())?;
                     content.extend_from_slice(&data);
@@ -66,12 +66,12 @@ pub(super) async fn drain(body: &mut Incoming) {
     let _ = timeout(LINGER, drained).await;
 }
 
-fn late() -> HttpRefusal {
-    HttpRefusal::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time: send it faster")
+fn late() -> RequestRefusal {
+    RequestRefusal::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time: send it faster")
 }
 
-fn broken() -> HttpRefusal {
-    HttpRefusal::new(StatusCode::BAD_REQUEST, "the framing of the body is not valid HTTP/1.1")
+fn broken() -> RequestRefusal {
+    RequestRefusal::new(StatusCode::BAD_REQUEST, "the framing of the body is not valid HTTP/1.1")
 }
 
 /// The most that is allocated for a declared length before any content arrives.

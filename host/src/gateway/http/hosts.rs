@@ -6,8 +6,8 @@ use http::header::{HOST, HeaderMap, ORIGIN};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode, Uri};
 
-use super::HttpServerError;
-use super::refusal::HttpRefusal;
+use super::error::HttpServerError;
+use crate::gateway::refusal::RequestRefusal;
 
 /// The allowed host names and origins, in addition to the address at which a connection arrives.
 #[derive(Debug, Default)]
@@ -18,24 +18,18 @@ impl AllowedHosts {
         entries.iter().map(|entry| parse(entry)).collect::<Result<_, _>>().map(AllowedHosts)
     }
 
-    /// Returns the host that a request names, or refuses a foreign one; `good` is a host that passed before.
-    pub(super) fn check_host<'a>(
-        &self,
-        uri: &Uri,
-        headers: &'a HeaderMap,
-        local: IpAddr,
-        good: Option<&HeaderValue>,
-    ) -> Result<&'a HeaderValue, HttpRefusal> {
+    /// Refuses a request that names a foreign host.
+    pub(super) fn check_host(&self, uri: &Uri, headers: &HeaderMap, local: IpAddr) -> Result<(), RequestRefusal> {
         let mut named = headers.get_all(HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {
-            return Err(HttpRefusal::new(StatusCode::BAD_REQUEST, "a request needs exactly one Host header"));
+            return Err(RequestRefusal::new(StatusCode::BAD_REQUEST, "a request needs exactly one Host header"));
         };
-        let known = good == Some(host) || host.to_str().is_ok_and(|host| self.allows(host, local));
+        let known = host.to_str().is_ok_and(|host| self.allows(host, local));
         if known && uri.authority().is_none_or(|other| self.allows(other.as_str(), local)) {
-            return Ok(host);
+            return Ok(());
         }
         let message = "this host is not allowed: add it to gateway.hosts, or use the gateway's address";
-        Err(HttpRefusal::new(StatusCode::FORBIDDEN, message))
+        Err(RequestRefusal::new(StatusCode::FORBIDDEN, message))
     }
 
     /// Returns the origin of the page that sent the request if it is allowed, or `None` if no page did. The host must
@@ -44,7 +38,7 @@ impl AllowedHosts {
         &self,
         head: &'a Parts,
         at: &ConnectionInfo,
-    ) -> Result<Option<&'a HeaderValue>, HttpRefusal> {
+    ) -> Result<Option<&'a HeaderValue>, RequestRefusal> {
         // The browser sets this header; no page can change it.
         let site = head.headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
         let foreign = !matches!(site, None | Some(b"same-origin" | b"none"));
@@ -134,11 +128,6 @@ impl ConnectionInfo {
         let canonical = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
         ConnectionInfo { peer: canonical(self.peer), local: canonical(self.local), ..self }
     }
-
-    /// Returns the IP address of the peer.
-    pub(super) fn peer(&self) -> IpAddr {
-        self.peer.ip()
-    }
 }
 
 /// Reports whether a person opens the dashboard, to which any page may link.
@@ -150,9 +139,9 @@ fn is_navigation(head: &Parts) -> bool {
         && says("sec-fetch-dest", b"document")
 }
 
-fn foreign_page() -> HttpRefusal {
+fn foreign_page() -> RequestRefusal {
     let message = "this origin is not allowed: add it to gateway.origins if you trust it";
-    HttpRefusal::new(StatusCode::FORBIDDEN, message)
+    RequestRefusal::new(StatusCode::FORBIDDEN, message)
 }
 
 #[derive(Debug)]

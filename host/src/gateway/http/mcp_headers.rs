@@ -1,30 +1,26 @@
 //! Reads the MCP headers of a POST.
 
 use http::header::HeaderName;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 
-use super::refusal::HttpRefusal;
 use crate::gateway::client::McpHeaders;
+use crate::gateway::refusal::RequestRefusal;
 use crate::rpc::code::UNSUPPORTED_VERSION;
 use crate::rpc::header::{self, METHOD, NAME, PARAM_PREFIX, VERSION};
 
 /// Reads the MCP headers.
 pub(super) fn read(headers: &HeaderMap) -> McpHeaders {
     let text = |name: HeaderName| headers.get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+    // A value that is not UTF-8 matches no argument.
+    let lossy = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let params = headers.iter().filter(|(name, _)| name.as_str().starts_with(PARAM_PREFIX));
     McpHeaders {
         version: text(VERSION).map(str::to_owned),
         method: text(METHOD).map(str::to_owned),
         // A name that cannot be decoded matches nothing, so it is kept as it is.
         name: text(NAME).map(|name| header::decode(name).unwrap_or_else(|| name.to_owned())),
-        params: params(headers),
+        params: params.map(|(name, value)| (name.as_str().to_owned(), lossy(value))).collect(),
     }
-}
-
-/// Reads the headers that repeat arguments; a value that is not UTF-8 matches no argument.
-fn params(headers: &HeaderMap) -> Vec<(String, String)> {
-    let params = headers.iter().filter(|(name, _)| name.as_str().starts_with(PARAM_PREFIX));
-    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    params.map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
 }
 
 /// The era that the protocol version header claims.
@@ -53,12 +49,12 @@ impl VersionClaim {
     }
 
     /// Refuses an unknown version (2025-11-25, transports, protocol version header).
-    pub(super) fn check_known(self) -> Result<(), HttpRefusal> {
+    pub(super) fn check_known(self) -> Result<(), RequestRefusal> {
         if self != VersionClaim::Unknown {
             return Ok(());
         }
         let message = "unknown MCP-Protocol-Version: send 2026-07-28, or the version that initialize returned";
-        Err(HttpRefusal::new(StatusCode::BAD_REQUEST, message).code(UNSUPPORTED_VERSION))
+        Err(RequestRefusal::new(StatusCode::BAD_REQUEST, message).code(UNSUPPORTED_VERSION))
     }
 }
 

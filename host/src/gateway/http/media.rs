@@ -3,56 +3,49 @@
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use http::{HeaderValue, Method, StatusCode};
 
-use super::refusal::HttpRefusal;
+use crate::gateway::refusal::RequestRefusal;
 
 /// Checks that a POST accepts both kinds of responses and sends JSON (2025-11-25, transports, sending messages).
-pub(super) fn check_post(headers: &HeaderMap) -> Result<(), HttpRefusal> {
-    let both = || accepts(headers, "application/json") && accepts(headers, EVENT_STREAM);
-    if !usual(headers.get(ACCEPT)) && !both() {
+pub(super) fn check_post(headers: &HeaderMap) -> Result<(), RequestRefusal> {
+    if !accepts(headers, "application/json") || !accepts(headers, EVENT_STREAM) {
         let message =
             "the client must accept both JSON and a stream: send `Accept: application/json, text/event-stream`";
-        return Err(HttpRefusal::new(StatusCode::NOT_ACCEPTABLE, message));
+        return Err(RequestRefusal::new(StatusCode::NOT_ACCEPTABLE, message));
     }
     if !headers.get(CONTENT_TYPE).is_some_and(is_json) {
         let message = "the body must be JSON: send `Content-Type: application/json`";
-        return Err(HttpRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        return Err(RequestRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     if headers.get(CONTENT_ENCODING).is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
         let message = "the body must not be compressed: leave out `Content-Encoding`";
-        return Err(HttpRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        return Err(RequestRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     Ok(())
 }
 
 /// Refuses forms and plain text for requests that change something, since any site can send those without a preflight.
-pub(super) fn check_page(method: &Method, headers: &HeaderMap) -> Result<(), HttpRefusal> {
+pub(super) fn check_page(method: &Method, headers: &HeaderMap) -> Result<(), RequestRefusal> {
     let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     if looks || headers.get(CONTENT_TYPE).is_none_or(is_json) {
         return Ok(());
     }
     let message = "the body must be JSON, or nothing: send `Content-Type: application/json`";
-    Err(HttpRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
+    Err(RequestRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
 }
 
 /// Reports whether a client names `text/event-stream` first, and so prefers responses as events.
 pub(super) fn prefers_stream(headers: &HeaderMap) -> bool {
-    let accept = headers.get(ACCEPT).filter(|accept| !usual(Some(accept)));
-    let first = accept.and_then(|value| value.to_str().ok()?.split([',', ';']).next());
+    let first = headers.get(ACCEPT).and_then(|value| value.to_str().ok()?.split([',', ';']).next());
     first.is_some_and(|range| range.trim().eq_ignore_ascii_case(EVENT_STREAM))
 }
 
 /// Checks that a GET accepts a stream.
-pub(super) fn check_get(headers: &HeaderMap) -> Result<(), HttpRefusal> {
+pub(super) fn check_get(headers: &HeaderMap) -> Result<(), RequestRefusal> {
     if accepts(headers, EVENT_STREAM) {
         return Ok(());
     }
     let message = "the client must accept a stream: send `Accept: text/event-stream`";
-    Err(HttpRefusal::new(StatusCode::NOT_ACCEPTABLE, message))
-}
-
-/// Reports whether the header is exactly what most clients send.
-fn usual(accept: Option<&HeaderValue>) -> bool {
-    accept.is_some_and(|accept| accept.as_bytes() == b"application/json, text/event-stream")
+    Err(RequestRefusal::new(StatusCode::NOT_ACCEPTABLE, message))
 }
 
 fn accepts(headers: &HeaderMap, wanted: &str) -> bool {

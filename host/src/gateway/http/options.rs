@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use super::tokens::Tokens;
+use crate::gateway::limits::GatewayLimits;
 
 /// The options of an HTTP server.
 #[derive(Debug, Clone)]
@@ -57,70 +57,4 @@ pub struct RateLimit {
     pub per_second: u32,
     /// Requests at once after a pause.
     pub burst: u32,
-}
-
-/// The limits of a gateway's listeners.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GatewayLimits {
-    /// The largest body of a request.
-    pub max_body_bytes: usize,
-    /// The largest head of a request; at least 8 KiB.
-    pub max_header_bytes: usize,
-    /// How long a connection may be silent between two requests.
-    pub idle_timeout: Duration,
-    /// How long a connection may be idle, or take to send a head, before one of its requests identifies the client.
-    pub unidentified_timeout: Duration,
-    /// How long a client may take to send the head of a request.
-    pub header_timeout: Duration,
-    /// How long a client may take to send the body after the head.
-    pub body_timeout: Duration,
-    /// How long a client may read nothing while a response is written to it.
-    pub write_timeout: Duration,
-    /// How long the TLS handshake may take.
-    pub handshake_timeout: Duration,
-    /// The most connections of identified clients; a few more are allowed for unidentified ones.
-    pub max_connections: usize,
-    /// The most requests to `/mcp` and calls through the API at once.
-    pub max_requests: usize,
-    /// The most bytes of request and response bodies at once.
-    pub max_inflight_bytes: usize,
-    /// The most sessions of the initialize era at once.
-    pub max_sessions: usize,
-    /// How long a session may be unused before it ends.
-    pub session_idle: Duration,
-    /// The most events of one stream that are kept for a client that reconnects.
-    pub kept_events: usize,
-    /// The most bytes of events in all streams.
-    pub max_event_bytes: usize,
-    /// How long the events of a finished request are kept.
-    pub kept_for: Duration,
-    /// How long until a silent stream gets a comment, and an unanswered request becomes a stream.
-    pub keep_alive: Duration,
-    /// How long requests in flight may continue after the server was told to stop, before they are cancelled.
-    pub grace: Duration,
-}
-
-impl Default for GatewayLimits {
-    fn default() -> Self {
-        GatewayLimits {
-            max_body_bytes: 4 << 20,
-            max_header_bytes: 64 << 10,
-            idle_timeout: Duration::from_secs(120),
-            unidentified_timeout: Duration::from_secs(10),
-            header_timeout: Duration::from_secs(20),
-            body_timeout: Duration::from_secs(30),
-            write_timeout: Duration::from_secs(30),
-            handshake_timeout: Duration::from_secs(10),
-            max_connections: 4096,
-            max_requests: 1024,
-            max_inflight_bytes: 256 << 20,
-            max_sessions: 1000,
-            session_idle: Duration::from_secs(30 * 60),
-            kept_events: 256,
-            max_event_bytes: 64 << 20,
-            kept_for: Duration::from_secs(5 * 60),
-            keep_alive: Duration::from_secs(15),
-            grace: Duration::from_secs(10),
-        }
-    }
 }

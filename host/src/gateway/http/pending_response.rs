@@ -9,20 +9,17 @@ use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
 use super::channel::EventChannel;
-use super::load::RequestSlot;
 use super::session::SessionGuard;
-use crate::gateway::client::GatewayResponse;
-use crate::transport::BoxFuture;
-
-/// The work of a client handler on one message.
-pub(super) type ResponseFuture = BoxFuture<'static, Option<GatewayResponse>>;
+use crate::gateway::client::{GatewayResponse, ResponseFuture};
+use crate::gateway::load::RequestSlot;
 
 /// A message that is being answered; if dropped early, it continues in its session or, without one, is cancelled.
 pub(super) struct PendingResponse {
-    future: Option<ResponseFuture>,
-    channel: Arc<EventChannel>,
-    session: Option<SessionGuard>,
-    slot: Option<RequestSlot>,
+    /// The work on the message, until it is answered.
+    pub(super) future: Option<ResponseFuture>,
+    pub(super) channel: Arc<EventChannel>,
+    pub(super) session: Option<SessionGuard>,
+    pub(super) slot: Option<RequestSlot>,
 }
 
 /// The form that a response takes.
@@ -34,23 +31,6 @@ pub(super) enum ResponseStart {
 }
 
 impl PendingResponse {
-    pub(super) fn new(
-        work: ResponseFuture,
-        channel: Arc<EventChannel>,
-        session: Option<SessionGuard>,
-        slot: RequestSlot,
-    ) -> Self {
-        PendingResponse { future: Some(work), channel, session, slot: Some(slot) }
-    }
-
-    pub(super) fn channel(&self) -> &Arc<EventChannel> {
-        &self.channel
-    }
-
-    pub(super) fn take_slot(&mut self) -> Option<RequestSlot> {
-        self.slot.take()
-    }
-
     /// Waits until the form of the response is known. After `quiet`, the response becomes a stream, so that no proxy
     /// takes the connection for dead; the client handler limits the total time.
     ///
@@ -79,7 +59,7 @@ impl PendingResponse {
         });
         let beginning = beginning.await;
         if let (ResponseStart::Stream, Some(session)) = (&beginning, &self.session) {
-            session.session().keep(self.channel.clone());
+            session.0.keep(self.channel.clone());
         }
         beginning
     }

@@ -1,23 +1,14 @@
 //! The rate limit of clients: a token bucket for each, stored as the time at which it will be full again.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::client_key::ClientKey;
 use super::options::RateLimit;
-use crate::gateway::client::Principal;
-
-/// The client that a bucket belongs to.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum RateKey {
-    /// A client with a token.
-    Principal(Arc<Principal>),
-    /// A client without a token, or with a wrong one.
-    Peer(IpAddr),
-}
+use crate::gateway::lock::lock;
 
 /// The rate limit with the buckets of all clients.
 pub(super) struct RateLimiter {
@@ -25,7 +16,7 @@ pub(super) struct RateLimiter {
     cost: Duration,
     /// The time that refills the whole bucket.
     depth: Duration,
-    full_at: Mutex<HashMap<RateKey, Instant>>,
+    full_at: Mutex<HashMap<ClientKey, Instant>>,
 }
 
 impl RateLimiter {
@@ -35,15 +26,15 @@ impl RateLimiter {
     }
 
     /// Takes one request out of a bucket, or returns how long to wait.
-    pub(super) fn take(&self, asker: RateKey, now: Instant) -> Result<(), Duration> {
-        let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if full_at.len() >= MOST && !full_at.contains_key(&asker) {
+    pub(super) fn take(&self, client: ClientKey, now: Instant) -> Result<(), Duration> {
+        let mut full_at = lock(&self.full_at);
+        if full_at.len() >= MOST && !full_at.contains_key(&client) {
             full_at.retain(|_, moment| *moment > now);
             if full_at.len() >= MOST {
                 return Err(self.cost);
             }
         }
-        let moment = full_at.entry(asker).or_insert(now);
+        let moment = full_at.entry(client).or_insert(now);
         let after = (*moment).max(now) + self.cost;
         let missing = after.duration_since(now).saturating_sub(self.depth);
         if !missing.is_zero() {
@@ -64,12 +55,12 @@ mod tests {
     #[test]
     fn a_bucket_gives_its_burst_and_then_the_steady_rate() {
         let buckets = RateLimiter::new(RateLimit { per_second: 10, burst: 3 });
-        let (now, asker) = (Instant::now(), || RateKey::Peer([127, 0, 0, 1].into()));
+        let (now, asker) = (Instant::now(), || ClientKey::Peer([127, 0, 0, 1].into()));
         for _ in 0..3 {
             assert_eq!(buckets.take(asker(), now), Ok(()));
         }
         assert_eq!(buckets.take(asker(), now), Err(Duration::from_millis(100)));
-        assert_eq!(buckets.take(RateKey::Peer([127, 0, 0, 2].into()), now), Ok(()));
+        assert_eq!(buckets.take(ClientKey::Peer([127, 0, 0, 2].into()), now), Ok(()));
         let later = now + Duration::from_millis(100);
         assert_eq!(buckets.take(asker(), later), Ok(()));
         assert_eq!(buckets.take(asker(), later), Err(Duration::from_millis(100)));
@@ -81,7 +72,7 @@ mod tests {
     fn the_number_of_buckets_is_bounded_and_full_ones_make_room() {
         let buckets = RateLimiter::new(RateLimit { per_second: 1, burst: 1 });
         let now = Instant::now();
-        let peer = |number: u32| RateKey::Peer(std::net::Ipv4Addr::from(number).into());
+        let peer = |number: u32| ClientKey::Peer(std::net::Ipv4Addr::from(number).into());
         for number in 0..MOST as u32 {
             assert!(buckets.take(peer(number), now).is_ok());
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -12,11 +12,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::channel::EventChannel;
-use super::load::{LoadLimiter, RequestSlot, SessionSlot};
-use super::options::GatewayLimits;
-use super::pending_response::ResponseFuture;
-use super::usage::PrincipalUsage;
-use crate::gateway::client::{ClientHandler, Principal};
+use crate::gateway::client::{ClientHandler, Principal, ResponseFuture};
+use crate::gateway::load::{PrincipalUsage, RequestSlot, SessionSlot};
+use crate::gateway::lock::lock;
 
 /// The id of a session: 128 random bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,16 +30,9 @@ impl SessionId {
 
     /// Parses an id as `Display` writes it.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
-        let text: &[u8; 32] = text.try_into().ok()?;
-        let id = text.iter().try_fold(0, |id, byte| {
-            let digit = match byte {
-                b'0'..=b'9' => byte - b'0',
-                b'a'..=b'f' => byte - b'a' + 10,
-                _ => return None,
-            };
-            Some(id << 4 | u128::from(digit))
-        });
-        id.map(SessionId)
+        let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let text = str::from_utf8(text).ok().filter(|text| text.len() == 32 && text.as_bytes().iter().all(is_digit))?;
+        u128::from_str_radix(text, 16).ok().map(SessionId)
     }
 }
 
@@ -58,8 +49,6 @@ pub(super) struct HttpSession {
     pub(super) client: Arc<dyn ClientHandler>,
     /// Stream 0, for messages that belong to no request.
     pub(super) standalone_stream: Arc<EventChannel>,
-    load: Arc<LoadLimiter>,
-    kept_events: usize,
     last_stream: AtomicU64,
     state: Mutex<State>,
     /// Calls without a connection; `None` once the session has ended. It has its own lock because dropping a call that
@@ -73,29 +62,17 @@ impl HttpSession {
         principal: Arc<Principal>,
         client: Arc<dyn ClientHandler>,
         standalone_stream: Arc<EventChannel>,
-        seat: SessionSlot,
-        limiter: Arc<LoadLimiter>,
-        limits: &GatewayLimits,
+        slot: SessionSlot,
     ) -> Arc<Self> {
-        let state = State { users: 0, used: Instant::now(), slot: Some(seat), streams: VecDeque::new() };
-        let (kept_events, last_stream) = (limits.kept_events, AtomicU64::new(0));
+        let state = State { users: 0, used: Instant::now(), slot: Some(slot), streams: VecDeque::new() };
         let (state, calls) = (Mutex::new(state), Mutex::new(Some(JoinSet::new())));
-        Arc::new(HttpSession {
-            id,
-            principal,
-            client,
-            standalone_stream,
-            load: limiter,
-            kept_events,
-            last_stream,
-            state,
-            calls,
-        })
+        let last_stream = AtomicU64::new(0);
+        Arc::new(HttpSession { id, principal, client, standalone_stream, last_stream, state, calls })
     }
 
     /// Marks the session as in use, or returns `None` if it has ended.
     pub(super) fn enter(self: &Arc<Self>) -> Option<SessionGuard> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if state.has_ended() {
             return None;
         }
@@ -105,13 +82,12 @@ impl HttpSession {
 
     /// Creates a stream for the response to a request, counted against this usage.
     pub(super) fn stream(&self, usage: Option<Arc<PrincipalUsage>>) -> Arc<EventChannel> {
-        let number = self.last_stream.fetch_add(1, Relaxed) + 1;
-        EventChannel::resumable(number, self.kept_events, self.load.clone(), usage)
+        self.standalone_stream.sibling(self.last_stream.fetch_add(1, Relaxed) + 1, usage)
     }
 
     /// Keeps a stream for a client that reconnects; if too many are kept, the oldest goes, finished ones first.
     pub(super) fn keep(&self, channel: Arc<EventChannel>) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if state.has_ended() {
             return;
         }
@@ -124,7 +100,7 @@ impl HttpSession {
 
     /// Returns all kept streams.
     pub(super) fn streams(&self) -> Vec<Arc<EventChannel>> {
-        let state = self.state();
+        let state = lock(&self.state);
         state.streams.iter().map(|kept| &kept.channel).chain([&self.standalone_stream]).cloned().collect()
     }
 
@@ -133,16 +109,16 @@ impl HttpSession {
         if number == 0 {
             return Some(self.standalone_stream.clone());
         }
-        let state = self.state();
-        state.streams.iter().map(|kept| &kept.channel).find(|channel| channel.number() == Some(number)).cloned()
+        let state = lock(&self.state);
+        state.streams.iter().map(|kept| &kept.channel).find(|channel| channel.number == Some(number)).cloned()
     }
 
     /// Forgets streams that ended `kept_for` ago, and returns whether the session has been unused for `idle`.
     pub(super) fn sweep(&self, now: Instant, kept_for: Duration, idle: Duration) -> bool {
-        if let Some(calls) = &mut *self.calls() {
+        if let Some(calls) = &mut *lock(&self.calls) {
             while calls.try_join_next().is_some() {}
         }
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.streams.retain_mut(|kept| {
             if kept.over.is_none() && kept.channel.is_over() {
                 kept.over = Some(now);
@@ -153,48 +129,36 @@ impl HttpSession {
     }
 
     pub(super) fn is_idle(&self, now: Instant, idle: Duration) -> bool {
-        self.state().is_idle(now, idle)
+        lock(&self.state).is_idle(now, idle)
     }
 
     /// Ends the session and returns true the first time; the caller then closes the client.
     pub(super) fn end(&self) -> bool {
         let streams = {
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             if state.slot.take().is_none() {
                 return false;
             }
             mem::take(&mut state.streams)
         };
-        let calls = self.calls().take();
+        let calls = lock(&self.calls).take();
         self.standalone_stream.close();
         streams.iter().for_each(|kept| kept.channel.close());
         drop(calls);
         true
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn calls(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A guard that keeps a session in use until it is dropped.
-pub(super) struct SessionGuard(Arc<HttpSession>);
+pub(super) struct SessionGuard(pub(super) Arc<HttpSession>);
 
 impl SessionGuard {
-    pub(super) fn session(&self) -> &Arc<HttpSession> {
-        &self.0
-    }
-
     /// Continues a call whose connection is gone; its stream keeps the response.
     pub(super) fn continue_call(self, work: ResponseFuture, channel: Arc<EventChannel>, slot: Option<RequestSlot>) {
         // Without a runtime, the program is ending.
         let Ok(runtime) = Handle::try_current() else { return };
         let session = self.0.clone();
-        let mut calls = session.calls();
+        let mut calls = lock(&session.calls);
         let Some(calls) = &mut *calls else { return };
         while calls.try_join_next().is_some() {}
         let call = async move {
@@ -208,7 +172,7 @@ impl SessionGuard {
 
 impl Drop for SessionGuard {
     fn drop(&mut self) {
-        let mut state = self.0.state();
+        let mut state = lock(&self.0.state);
         state.users -= 1;
         state.used = Instant::now();
     }

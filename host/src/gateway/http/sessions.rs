@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::header::HeaderName;
@@ -13,29 +13,29 @@ use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
 use super::channel::EventChannel;
-use super::control::CurrentRules;
-use super::load::{LoadLimiter, SessionSlot};
-use super::refusal::HttpRefusal;
+use super::rules::CurrentRules;
 use super::session::{HttpSession, SessionGuard, SessionId};
-use super::usage::{LimitReached, PrincipalUsage};
 use crate::gateway::client::{ClientFactory, Principal};
+use crate::gateway::load::{KeepEvents, LoadLimiter, PrincipalUsage, RefusalReason, SessionSlot};
+use crate::gateway::lock::lock;
+use crate::gateway::refusal::{LimitReached, RequestRefusal};
 use crate::rpc::code::NO_SESSION;
 
 /// All sessions of an HTTP server.
 pub(super) struct HttpSessions {
     rules: Arc<CurrentRules>,
     load: Arc<LoadLimiter>,
-    state: Mutex<State>,
+    table: Mutex<HashMap<SessionId, Arc<HttpSession>>>,
     /// The clients that are being closed; `None` once the server is closed.
     closing: Mutex<Option<JoinSet<()>>>,
 }
 
 impl HttpSessions {
     pub(super) fn new(rules: Arc<CurrentRules>, limiter: Arc<LoadLimiter>) -> Arc<Self> {
-        let state = Mutex::new(State { table: HashMap::new() });
-        let sessions =
-            Arc::new(HttpSessions { rules, load: limiter, state, closing: Mutex::new(Some(JoinSet::new())) });
-        sessions.load.set_sessions(Arc::downgrade(&sessions));
+        let closing = Mutex::new(Some(JoinSet::new()));
+        let sessions = Arc::new(HttpSessions { rules, load: limiter, table: Mutex::default(), closing });
+        let keeper: Arc<dyn KeepEvents> = sessions.clone();
+        sessions.load.events.set_keeper(Arc::downgrade(&keeper));
         sessions
     }
 
@@ -44,29 +44,27 @@ impl HttpSessions {
         self: &Arc<Self>,
         factory: &dyn ClientFactory,
         principal: &Arc<Principal>,
-    ) -> Result<PendingSession, HttpRefusal> {
+    ) -> Result<PendingSession, RequestRefusal> {
         let slot = self.session_slot(principal)?;
         let mut opening = PendingSession { sessions: self.clone(), session: None };
-        let id =
-            SessionId::draw().ok_or_else(|| HttpRefusal::busy("no random numbers are available for a session id"))?;
-        let rules = self.rules.get();
-        let limits = &rules.limits;
-        let unasked = EventChannel::resumable(0, limits.kept_events, self.load.clone(), self.load.usage(principal));
+        let id = SessionId::draw()
+            .ok_or_else(|| RequestRefusal::busy("no random numbers are available for a session id"))?;
+        let kept_events = self.rules.get().limits.streams.kept_events;
+        let unasked = EventChannel::new(Some(0), kept_events, self.load.clone(), self.load.usage.of(principal));
         let client = factory
             .open_client(principal, unasked.clone())
-            .map_err(|why| HttpRefusal::from_gate_error(principal, &why))?;
-        opening.session =
-            Some(HttpSession::new(id, principal.clone(), client, unasked, slot, self.load.clone(), limits));
+            .map_err(|why| RequestRefusal::from_gate_error(principal, &why))?;
+        opening.session = Some(HttpSession::new(id, principal.clone(), client, unasked, slot));
         Ok(opening)
     }
 
     /// Returns the session that a request names.
-    pub(super) fn find(&self, headers: &HeaderMap, principal: &Principal) -> Result<SessionGuard, HttpRefusal> {
+    pub(super) fn find(&self, headers: &HeaderMap, principal: &Principal) -> Result<SessionGuard, RequestRefusal> {
         let Some(id) = headers.get(&SESSION_ID) else {
             let message = "a session is needed: send initialize first, then the Mcp-Session-Id from its response";
-            return Err(HttpRefusal::new(StatusCode::BAD_REQUEST, message));
+            return Err(RequestRefusal::new(StatusCode::BAD_REQUEST, message));
         };
-        let session = SessionId::parse(id.as_bytes()).and_then(|id| self.state().table.get(&id).cloned());
+        let session = SessionId::parse(id.as_bytes()).and_then(|id| lock(&self.table).get(&id).cloned());
         // Another principal's session gets the same refusal as one that does not exist.
         let session = session.filter(|session| *session.principal == *principal).ok_or_else(unknown)?;
         if session.is_idle(Instant::now(), self.rules.get().limits.session_idle) {
@@ -77,7 +75,7 @@ impl HttpSessions {
 
     /// Ends a session.
     pub(super) fn end(&self, session: &Arc<HttpSession>) {
-        if self.state().table.remove(&session.id).is_some() {
+        if lock(&self.table).remove(&session.id).is_some() {
             self.load.sessions.fetch_sub(1, Relaxed);
         }
         self.close(session);
@@ -86,9 +84,8 @@ impl HttpSessions {
     /// Ends idle sessions and forgets streams that were kept long enough.
     pub(super) fn sweep(&self) {
         let (now, rules) = (Instant::now(), self.rules.get());
-        let all: Vec<_> = self.state().table.values().cloned().collect();
-        for session in all {
-            if session.sweep(now, rules.limits.kept_for, rules.limits.session_idle) {
+        for session in self.all() {
+            if session.sweep(now, rules.limits.streams.kept_for, rules.limits.session_idle) {
                 debug!(principal = session.principal.name, "ending an idle session");
                 self.end(&session);
             }
@@ -97,48 +94,28 @@ impl HttpSessions {
 
     /// Ends the sessions of the principals that `kind` selects, and returns how many there were.
     pub(super) fn end_those(&self, kind: impl Fn(&Principal) -> bool) -> usize {
-        let all: Vec<_> = self.state().table.values().filter(|session| kind(&session.principal)).cloned().collect();
+        let mut all = self.all();
+        all.retain(|session| kind(&session.principal));
         all.iter().for_each(|session| self.end(session));
         all.len()
-    }
-
-    /// Forgets read events until `enough` bytes are free, and returns the number of bytes freed.
-    ///
-    /// Streams of the principal with usage `own` come first, and ended streams before open ones. If only that principal
-    /// has reached its limit, streams of other principals are left alone.
-    pub(super) fn forget_read(&self, own: Option<&PrincipalUsage>, full: LimitReached, enough: usize) -> usize {
-        let all: Vec<_> = self.state().table.values().cloned().collect();
-        let mut streams: Vec<_> = all.iter().flat_map(|session| session.streams()).collect();
-        streams.retain(|stream| stream.has_read_events() && (full == LimitReached::All || stream.is_of(own)));
-        streams.sort_by_cached_key(|stream| (!stream.is_of(own), !stream.is_over()));
-        let mut forgotten = 0;
-        for stream in streams {
-            if forgotten >= enough {
-                break;
-            }
-            forgotten += stream.forget_read(enough - forgotten);
-        }
-        forgotten
     }
 
     /// Returns the time between two sweeps.
     pub(super) fn sweep_interval(&self) -> Duration {
         let rules = self.rules.get();
         let limits = &rules.limits;
-        (limits.session_idle.min(limits.kept_for) / 4).clamp(Duration::from_millis(100), SWEEP)
+        (limits.session_idle.min(limits.streams.kept_for) / 4).clamp(Duration::from_millis(100), SWEEP)
     }
 
     /// Cancels the requests of all sessions; each gets a response that says so.
     pub(super) fn cancel_all(&self) {
-        let all: Vec<_> = self.state().table.values().cloned().collect();
-        all.iter().for_each(|session| session.client.cancel());
+        self.all().iter().for_each(|session| session.client.cancel());
     }
 
     /// Ends all sessions and waits until their clients are closed; no session may be opened afterwards.
     pub(super) async fn end_all(&self) {
-        let all: Vec<_> = self.state().table.values().cloned().collect();
-        all.iter().for_each(|session| self.end(session));
-        let closing = self.closing().take();
+        self.end_those(|_| true);
+        let closing = lock(&self.closing).take();
         if let Some(closing) = closing {
             // Each task has its own time limit.
             closing.join_all().await;
@@ -146,22 +123,16 @@ impl HttpSessions {
     }
 
     /// Reserves a slot for one more session, or for a listener without a session.
-    pub(super) fn session_slot(&self, principal: &Arc<Principal>) -> Result<SessionSlot, HttpRefusal> {
+    pub(super) fn session_slot(&self, principal: &Arc<Principal>) -> Result<SessionSlot, RequestRefusal> {
         let slot = self.load.session_slot(principal).or_else(|_| {
             self.sweep();
             self.load.session_slot(principal)
         });
-        slot.map_err(|full| {
-            self.load.shed_sessions.fetch_add(1, Relaxed);
-            let refusal = match full {
-                LimitReached::All => {
-                    HttpRefusal::busy("there are too many sessions: end one with DELETE, or try again later")
-                }
-                LimitReached::Own => HttpRefusal::over_share(
-                    "this principal has too many sessions: end one with DELETE, or try again later",
-                ),
-            };
-            refusal.retry_after(LATER)
+        slot.map_err(|reached| {
+            self.load.count_refusal(RefusalReason::Sessions);
+            let all = "there are too many sessions: end one with DELETE, or try again later";
+            let own = "this principal has too many sessions: end one with DELETE, or try again later";
+            RequestRefusal::limit(reached, all, own).retry_after(LATER)
         })
     }
 
@@ -175,18 +146,31 @@ impl HttpSessions {
                 warn!(principal = name, "a client was not closed within {CLOSE:?}");
             }
         };
-        if let Some(closing) = &mut *self.closing() {
+        if let Some(closing) = &mut *lock(&self.closing) {
             while closing.try_join_next().is_some() {}
             closing.spawn_on(close, &runtime);
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn all(&self) -> Vec<Arc<HttpSession>> {
+        lock(&self.table).values().cloned().collect()
     }
+}
 
-    fn closing(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
-        self.closing.lock().unwrap_or_else(PoisonError::into_inner)
+impl KeepEvents for HttpSessions {
+    /// Forgets the read events of ended streams before those of open ones.
+    fn forget_read(&self, own: Option<&PrincipalUsage>, reached: LimitReached, enough: usize) -> usize {
+        let mut streams: Vec<_> = self.all().iter().flat_map(|session| session.streams()).collect();
+        streams.retain(|stream| stream.has_read_events() && (reached == LimitReached::All || stream.is_of(own)));
+        streams.sort_by_cached_key(|stream| (!stream.is_of(own), !stream.is_over()));
+        let mut forgotten = 0;
+        for stream in streams {
+            if forgotten >= enough {
+                break;
+            }
+            forgotten += stream.forget_read(enough - forgotten);
+        }
+        forgotten
     }
 }
 
@@ -205,10 +189,10 @@ impl PendingSession {
     pub(super) fn register(mut self) -> SessionId {
         let session = self.session.take().expect("it is registered once");
         let id = session.id;
-        let mut state = self.sessions.state();
-        state.table.insert(id, session);
+        let mut table = lock(&self.sessions.table);
+        table.insert(id, session);
         self.sessions.load.sessions.fetch_add(1, Relaxed);
-        drop(state);
+        drop(table);
         id
     }
 }
@@ -221,13 +205,9 @@ impl Drop for PendingSession {
     }
 }
 
-struct State {
-    table: HashMap<SessionId, Arc<HttpSession>>,
-}
-
-fn unknown() -> HttpRefusal {
+fn unknown() -> RequestRefusal {
     let message = "the session does not exist or has ended: send initialize again, without Mcp-Session-Id";
-    HttpRefusal::new(StatusCode::NOT_FOUND, message).code(NO_SESSION)
+    RequestRefusal::new(StatusCode::NOT_FOUND, message).code(NO_SESSION)
 }
 
 /// The name of the header that carries the session id.

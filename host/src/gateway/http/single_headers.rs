@@ -4,19 +4,15 @@
 use http::StatusCode;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN};
 
-use super::refusal::HttpRefusal;
+use crate::gateway::refusal::RequestRefusal;
 
 /// Refuses a request that repeats a header which must be unique.
-pub(super) fn check(headers: &HeaderMap) -> Result<(), HttpRefusal> {
-    // Fast path: hardly any request repeats a header.
-    if headers.len() == headers.keys_len() {
-        return Ok(());
-    }
+pub(super) fn check(headers: &HeaderMap) -> Result<(), RequestRefusal> {
     let repeated = |name: &&HeaderName| is_single(name) && headers.get_all(*name).iter().nth(1).is_some();
     match headers.keys().find(repeated) {
         Some(name) => {
             let message = format!("header {name} is repeated: send it once");
-            Err(HttpRefusal::new(StatusCode::BAD_REQUEST, message))
+            Err(RequestRefusal::new(StatusCode::BAD_REQUEST, message))
         }
         None => Ok(()),
     }

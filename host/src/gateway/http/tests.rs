@@ -25,16 +25,17 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::control::{CurrentRules, HttpControl, HttpRules};
+use super::context::HttpState;
+use super::control::HttpControl;
 use super::hosts::{AllowedHosts, ConnectionInfo};
-use super::load::LoadLimiter;
-use super::options::{CertificateFiles, GatewayLimits, HttpOptions};
-use super::routing::HttpState;
-use super::sessions::HttpSessions;
+use super::options::{CertificateFiles, HttpOptions};
+use super::parts::ServerParts;
 use super::timer::ConnectionTimer;
 use super::tokens::{Authenticator, Tokens};
 use super::{HttpServer, connection};
 use crate::gateway::client::Principal;
+use crate::gateway::limits::GatewayLimits;
+use crate::gateway::load::{LoadLimiter, RefusalReason};
 use crate::spin_wait::SpinWait;
 use test_clients::{TestClientFactory, TestPages};
 use wire::{Reply, Wire};
@@ -97,16 +98,14 @@ struct Inside {
 impl Inside {
     fn new(limits: GatewayLimits) -> Self {
         let (stopping, stopped) = watch::channel(false);
-        let (limiter, factory) = (Arc::new(LoadLimiter::new(&limits)), Arc::new(TestClientFactory::default()));
-        let hosts = AllowedHosts::parse(&[]).unwrap();
+        let factory = Arc::new(TestClientFactory::default());
+        let address = "127.0.0.1:1".parse().unwrap();
+        let options = HttpOptions { limits, ..HttpOptions::new(address) };
         let authenticator = Authenticator::new(Tokens::default(), Tokens::default(), Principal::anybody());
-        let rules = CurrentRules::new(HttpRules { limits, hosts, authenticator, rate_limiter: None });
         let state = Arc::new(HttpState {
+            parts: ServerParts::new(address, AllowedHosts::default(), None, authenticator, options),
             client_factory: factory.clone(),
             pages: Arc::new(TestPages),
-            sessions: HttpSessions::new(rules.clone(), limiter.clone()),
-            rules,
-            load: limiter,
             spin_wait: Arc::new(SpinWait::for_requests()),
             stopping: stopped,
         });
@@ -117,8 +116,8 @@ impl Inside {
     fn connect(&self, holds: usize) -> Wire<DuplexStream> {
         let (ours, theirs) = tokio::io::duplex(holds);
         let local: SocketAddr = "127.0.0.1:1".parse().unwrap();
-        let timer = ConnectionTimer::new(&self.desk.rules().limits);
-        let entered = self.desk.load.connections.admit(local.ip(), timer.clone()).unwrap();
+        let timer = ConnectionTimer::new(&self.desk.rules().limits.timeouts);
+        let entered = self.desk.parts.connections.admit(local.ip(), timer.clone()).unwrap();
         let at = ConnectionInfo { peer: local, local, tls: false };
         let task = tokio::spawn(connection::run(self.desk.clone(), entered, timer, theirs, at));
         *self.last.lock().unwrap() = Some(task);

@@ -10,13 +10,13 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-use super::options::GatewayLimits;
+use crate::gateway::limits::ConnectionTimeouts;
 
 /// The current phase of a connection and when it began.
 #[derive(Debug)]
 pub(super) struct ConnectionTimer {
     start: Instant,
-    limits: PhaseLimits,
+    limits: ConnectionTimeouts,
     phase: AtomicU8,
     /// When the phase began, in nanoseconds after the start.
     since: AtomicU64,
@@ -40,17 +40,10 @@ pub(super) enum TimerVerdict {
 }
 
 impl ConnectionTimer {
-    pub(super) fn new(limits: &GatewayLimits) -> Arc<Self> {
-        let limits = PhaseLimits {
-            idle: limits.idle_timeout,
-            head: limits.header_timeout,
-            body: limits.header_timeout.saturating_add(limits.body_timeout),
-            write: limits.write_timeout,
-            unidentified: limits.unidentified_timeout,
-        };
+    pub(super) fn new(limits: &ConnectionTimeouts) -> Arc<Self> {
         Arc::new(ConnectionTimer {
             start: Instant::now(),
-            limits,
+            limits: limits.clone(),
             // A new connection should send a request at once.
             phase: AtomicU8::new(HEAD),
             since: AtomicU64::new(0),
@@ -89,24 +82,26 @@ impl ConnectionTimer {
     /// Compares the current phase with its limit.
     pub(super) fn check(&self, now: Instant) -> TimerVerdict {
         let elapsed = |since: u64| now.saturating_duration_since(self.start + Duration::from_nanos(since));
-        let mut next = self.limits.shortest();
+        let ConnectionTimeouts { idle, unidentified, header, body, write, .. } = self.limits;
+        // The phase began with the head.
+        let body = header.saturating_add(body);
+        // The timer must be checked as often as the shortest limit.
+        let mut next = idle.min(header).min(body).min(write).min(unidentified);
         let stalled = self.stalled.load(Relaxed);
         if stalled != u64::MAX {
-            match self.limits.write.checked_sub(elapsed(stalled)) {
+            match write.checked_sub(elapsed(stalled)) {
                 None | Some(Duration::ZERO) => return TimerVerdict::Close("the client does not read the response"),
                 Some(left) => next = next.min(left),
             }
         }
         let of_known = |limit: Duration| match self.identified.load(Relaxed) {
             true => limit,
-            false => limit.min(self.limits.unidentified),
+            false => limit.min(unidentified),
         };
         let (limit, verdict) = match self.phase.load(Relaxed) {
-            IDLE if stalled == u64::MAX => (of_known(self.limits.idle), TimerVerdict::Close("idle for too long")),
-            HEAD => {
-                (of_known(self.limits.head), TimerVerdict::Close("the client takes too long to send a request head"))
-            }
-            BODY if !self.is_body_late() => (self.limits.body, TimerVerdict::BodyLate(now + next)),
+            IDLE if stalled == u64::MAX => (of_known(idle), TimerVerdict::Close("idle for too long")),
+            HEAD => (of_known(header), TimerVerdict::Close("the client takes too long to send a request head")),
+            BODY if !self.is_body_late() => (body, TimerVerdict::BodyLate(now + next)),
             _ => return TimerVerdict::InTime(now + next),
         };
         match limit.checked_sub(elapsed(self.since.load(Relaxed))) {
@@ -194,22 +189,6 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for TimedStream<T> {
     }
 }
 
-#[derive(Debug)]
-struct PhaseLimits {
-    idle: Duration,
-    head: Duration,
-    body: Duration,
-    write: Duration,
-    unidentified: Duration,
-}
-
-impl PhaseLimits {
-    /// Returns the shortest limit, which is how often the timer must be checked.
-    fn shortest(&self) -> Duration {
-        self.idle.min(self.head).min(self.body).min(self.write).min(self.unidentified)
-    }
-}
-
 const IDLE: u8 = 0;
 const HEAD: u8 = 1;
 const BODY: u8 = 2;
@@ -222,20 +201,20 @@ mod tests {
     #[test]
     fn each_phase_has_its_limit() {
         let seconds = Duration::from_secs;
-        let limits = GatewayLimits {
-            idle_timeout: seconds(100),
-            header_timeout: seconds(10),
-            body_timeout: seconds(20),
-            write_timeout: seconds(30),
-            unidentified_timeout: seconds(7),
-            ..GatewayLimits::default()
+        let limits = ConnectionTimeouts {
+            idle: seconds(100),
+            header: seconds(10),
+            body: seconds(20),
+            write: seconds(30),
+            unidentified: seconds(7),
+            ..ConnectionTimeouts::default()
         };
         let stranger = ConnectionTimer::new(&limits);
         assert_eq!(stranger.check(stranger.start + seconds(6)), TimerVerdict::InTime(stranger.start + seconds(7)));
         assert!(matches!(stranger.check(stranger.start + seconds(7)), TimerVerdict::Close(_)));
         drop(stranger.start_request());
         assert!(matches!(stranger.check(stranger.start + seconds(8)), TimerVerdict::Close(_)));
-        let limits = GatewayLimits { unidentified_timeout: seconds(10), ..limits };
+        let limits = ConnectionTimeouts { unidentified: seconds(10), ..limits };
         let timer = ConnectionTimer::new(&limits);
         timer.mark_identified();
         let at = |after| timer.start + seconds(after);

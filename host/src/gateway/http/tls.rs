@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use rustls::ServerConfig;
@@ -12,8 +13,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 use tracing::{info, warn};
 
-use super::HttpServerError;
+use super::error::HttpServerError;
 use super::options::CertificateFiles;
+use crate::gateway::lock::lock;
 use crate::ownership;
 
 /// The TLS certificate of a server.
@@ -27,12 +29,12 @@ impl Certificate {
 
     /// Replaces the certificate, starting with the next handshake.
     pub(super) fn replace(&self, state: LoadedCertificate) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        *lock(&self.0) = state;
     }
 
     /// Returns the acceptor for the next handshake; a changed certificate that cannot be read is logged once, not used.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0);
         let stamp = Stamp::of(&state.files);
         if stamp != state.stamp && state.failed.as_ref() != Some(&stamp) {
             match read(&state.files) {
@@ -75,19 +77,9 @@ impl Stamp {
     fn of(files: &CertificateFiles) -> Self {
         Stamp([&files.certificate, &files.key].map(|file| {
             let metadata = fs::metadata(file).ok()?;
-            Some((metadata.modified().ok()?, metadata.len(), node(&metadata)))
+            Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
         }))
     }
-}
-
-#[cfg(unix)]
-fn node(metadata: &fs::Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(metadata)
-}
-
-#[cfg(not(unix))]
-fn node(_: &fs::Metadata) -> u64 {
-    0
 }
 
 fn read(files: &CertificateFiles) -> Result<Arc<ServerConfig>, HttpServerError> {

@@ -7,9 +7,9 @@ use http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use super::HttpServerError;
-use super::refusal::HttpRefusal;
+use super::error::HttpServerError;
 use crate::gateway::client::Principal;
+use crate::gateway::refusal::RequestRefusal;
 
 /// The accepted tokens and their principals.
 #[derive(Debug, Clone, Default)]
@@ -99,21 +99,19 @@ impl Authenticator {
 
     /// Reports whether the principal still has a token, or needs none.
     pub(super) fn has_principal(&self, principal: &Principal) -> bool {
-        let has = |tokens: &Tokens| tokens.0.iter().any(|entry| *entry.principal == *principal);
-        match self.tokens.is_empty() {
-            true => *principal == *self.anonymous || has(&self.dashboard),
-            false => has(&self.tokens),
-        }
+        self.has(principal, |_| true)
     }
 
     /// Reports whether the token still belongs to the principal, or the principal needs none.
     pub(super) fn accepts(&self, TokenDigest(shown): TokenDigest, principal: &Principal) -> bool {
-        let same = |entry: &Entry| shown.is_some_and(|shown| entry.digest.ct_eq(&shown).into());
-        let has = |tokens: &Tokens| tokens.0.iter().any(|entry| same(entry) && *entry.principal == *principal);
-        match self.tokens.is_empty() {
-            true => *principal == *self.anonymous || has(&self.dashboard),
-            false => has(&self.tokens),
-        }
+        self.has(principal, |entry| shown.is_some_and(|shown| entry.digest.ct_eq(&shown).into()))
+    }
+
+    /// Reports whether the principal needs no token, or has one that is `right`.
+    fn has(&self, principal: &Principal, right: impl Fn(&Entry) -> bool) -> bool {
+        let tokens = if self.tokens.is_empty() { &self.dashboard } else { &self.tokens };
+        (self.tokens.is_empty() && *principal == *self.anonymous)
+            || tokens.0.iter().any(|entry| right(entry) && *entry.principal == *principal)
     }
 
     /// Reports whether no tokens are required, so that only addresses tell clients apart.
@@ -147,18 +145,18 @@ impl Authenticator {
 
 impl AuthResult {
     /// Returns the principal, or the refusal for a request without one.
-    pub(super) fn required(self) -> Result<Arc<Principal>, HttpRefusal> {
+    pub(super) fn required(self) -> Result<Arc<Principal>, RequestRefusal> {
         match self {
             AuthResult::Known(principal) => Ok(principal),
             AuthResult::Missing => {
-                Err(HttpRefusal::unauthorized("a token is needed: send `Authorization: Bearer TOKEN`"))
+                Err(RequestRefusal::unauthorized("a token is needed: send `Authorization: Bearer TOKEN`"))
             }
             AuthResult::Unknown => {
-                Err(HttpRefusal::unauthorized("this token is unknown: check the one in your settings"))
+                Err(RequestRefusal::unauthorized("this token is unknown: check the one in your settings"))
             }
             AuthResult::Malformed => {
                 let message = "more than one token: send one header `Authorization: Bearer TOKEN`";
-                Err(HttpRefusal::new(StatusCode::BAD_REQUEST, message))
+                Err(RequestRefusal::new(StatusCode::BAD_REQUEST, message))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::HttpServerError;
+use super::error::HttpServerError;
 use super::hosts::AllowedHosts;
 use super::options::HttpOptions;
 

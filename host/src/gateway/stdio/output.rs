@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker, ready};
 
 use tokio::io::AsyncWrite;
@@ -12,7 +12,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::gateway::client::{ClientSink, SinkError};
-use crate::gateway::http::LoadLimiter;
+use crate::gateway::load::LoadLimiter;
+use crate::gateway::lock::lock;
 use crate::json;
 use crate::transport::BoxFuture;
 
@@ -63,19 +64,19 @@ impl ClientOutput {
 
     /// Ends the output; lines that already wait are still written.
     pub(super) fn end(&self) {
-        self.0.queue().ended = true;
+        lock(&self.0.queue).ended = true;
         self.0.changed.notify_one();
     }
 
     /// Closes the output stream and drops the lines that wait.
     pub(super) fn close(&self) {
-        self.0.queue().writer = None;
+        lock(&self.0.queue).writer = None;
         self.end();
     }
 
     /// Reports whether so much waits to be read that optional messages must not be added.
     pub(super) fn is_behind(&self) -> bool {
-        self.0.load.is_behind()
+        self.0.load.events.is_behind()
     }
 
     /// Waits until the client has read something.
@@ -87,13 +88,13 @@ impl ClientOutput {
     fn push(&self, text: String, now: bool) -> bool {
         let line = json::line(text);
         let shared = &*self.0;
-        let mut queue = shared.queue();
+        let mut queue = lock(&shared.queue);
         if queue.ended {
             return false;
         }
         // If something waits already, the writer task waits for the stream, and nothing may overtake it.
         let now = now && queue.is_empty();
-        shared.load.force_event(None, line.len());
+        shared.load.events.add(None, line.len());
         queue.lines.push_back(line);
         let mut nobody = Context::from_waker(Waker::noop());
         let written = now && matches!(shared.drain(&mut queue, &mut nobody), Poll::Ready(Ok(())));
@@ -114,14 +115,14 @@ impl Drop for ClientOutput {
 impl ClientSink for ClientOutput {
     fn send(&self, text: String) -> Result<(), SinkError> {
         if self.is_behind() {
-            self.0.load.request_room();
+            self.0.load.events.request_room();
             return Err(SinkError::Full(text));
         }
         if self.push(text, false) { Ok(()) } else { Err(SinkError::Closed) }
     }
 
     fn wait_for_room(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.0.load.wait_for_room())
+        Box::pin(self.0.load.events.wait_for_room())
     }
 }
 
@@ -129,8 +130,8 @@ impl OutputShared {
     /// Writes lines as they come, until the output ends.
     async fn write(&self) -> io::Result<()> {
         loop {
-            poll_fn(|context| self.drain(&mut self.queue(), context)).await?;
-            if self.queue().ended {
+            poll_fn(|context| self.drain(&mut lock(&self.queue), context)).await?;
+            if lock(&self.queue).ended {
                 return Ok(());
             }
             self.changed.notified().await;
@@ -144,17 +145,13 @@ impl OutputShared {
                 queue.ended = true;
                 return Poll::Ready(Err(error));
             }
-            let behind = self.load.is_behind();
-            self.load.forget_events(None, std::mem::take(&mut queue.batch).len());
+            let behind = self.load.events.is_behind();
+            self.load.events.subtract(None, std::mem::take(&mut queue.batch).len());
             if behind {
                 self.drained.notify_one();
             }
         }
         Poll::Ready(Ok(()))
-    }
-
-    fn queue(&self) -> MutexGuard<'_, OutputQueue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -203,7 +200,7 @@ mod tests {
 
     use super::*;
     use crate::gateway::client::Principal;
-    use crate::gateway::http::GatewayLimits;
+    use crate::gateway::limits::GatewayLimits;
 
     struct Client {
         output: Arc<ClientOutput>,
@@ -216,7 +213,7 @@ mod tests {
         /// Creates a client whose pipe holds `room` unread bytes.
         fn new(room: usize) -> Self {
             let (ours, end) = duplex(room);
-            let limiter = Arc::new(LoadLimiter::new(&GatewayLimits::default()));
+            let limiter = LoadLimiter::new(&GatewayLimits::default(), false);
             let (output, writer) = ClientOutput::open(ours, Arc::clone(&limiter));
             Client { output, writer, end, load: limiter }
         }

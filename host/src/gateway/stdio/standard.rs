@@ -15,27 +15,29 @@ use tokio::net::unix::pipe;
 /// Opens standard input.
 pub fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
     let (fd, kind) = copied(io::stdin().as_fd())?;
-    match kind {
-        FileType::Fifo => return Ok(Box::new(pipe::Receiver::from_owned_fd(fd)?)),
-        FileType::Socket => return Ok(Box::new(watched(Socket::from(fd))?)),
-        _ => {}
-    }
-    let (ours, mut theirs) = Socket::pair()?;
-    std::thread::spawn(move || copy(&mut io::stdin().lock(), &mut theirs));
-    Ok(Box::new(watched(ours)?))
+    Ok(match kind {
+        FileType::Fifo => Box::new(pipe::Receiver::from_owned_fd(fd)?),
+        FileType::Socket => Box::new(watched(Socket::from(fd))?),
+        _ => {
+            let (ours, mut theirs) = Socket::pair()?;
+            std::thread::spawn(move || copy(&mut io::stdin().lock(), &mut theirs));
+            Box::new(watched(ours)?)
+        }
+    })
 }
 
 /// Opens standard output.
 pub fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
     let (fd, kind) = copied(io::stdout().as_fd())?;
-    match kind {
-        FileType::Fifo => return Ok(Box::new(pipe::Sender::from_owned_fd(fd)?)),
-        FileType::Socket => return Ok(Box::new(watched(Socket::from(fd))?)),
-        _ => {}
-    }
-    let (ours, mut theirs) = Socket::pair()?;
-    std::thread::spawn(move || copy(&mut theirs, &mut io::stdout().lock()));
-    Ok(Box::new(watched(ours)?))
+    Ok(match kind {
+        FileType::Fifo => Box::new(pipe::Sender::from_owned_fd(fd)?),
+        FileType::Socket => Box::new(watched(Socket::from(fd))?),
+        _ => {
+            let (ours, mut theirs) = Socket::pair()?;
+            std::thread::spawn(move || copy(&mut theirs, &mut io::stdout().lock()));
+            Box::new(watched(ours)?)
+        }
+    })
 }
 
 fn copied(fd: BorrowedFd<'_>) -> io::Result<(OwnedFd, FileType)> {

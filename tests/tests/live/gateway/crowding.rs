@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use toolgate::gateway::http::{GatewayLimits, LoadLimiter};
-use toolgate::gateway::{GatewayOptions, stdio};
+use toolgate::gateway::{GatewayLimits, GatewayOptions, LoadLimiter, RefusalReason, stdio};
 
 use super::{Lines, demos, serve_within};
 use crate::fixtures::{LONG, until};
@@ -88,7 +87,7 @@ async fn requests_beyond_those_in_flight_are_refused_and_a_cancellation_makes_ro
     let answers = lines.next().await;
     assert_eq!((&answers[0]["id"], &answers[1]["id"]), (&json!(4), &json!(5)), "{answers}");
     answers.as_array().unwrap().iter().for_each(refused);
-    assert_eq!(tight.load.stats().shed_requests, 3, "each message of a batch counts");
+    assert_eq!(tight.load.stats().refused.of(RefusalReason::Requests), 3, "each message of a batch counts");
     lines.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})).await;
     until("there is room", || tight.load.stats().requests == 1).await;
     let (answer, before) = lines.ask("d", "tools/call", json!({"name": "one__echo", "arguments": {"text": "x"}})).await;

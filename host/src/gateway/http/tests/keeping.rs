@@ -16,7 +16,7 @@ async fn session(door: &Running, who: &str) -> String {
 async fn large_answers_that_were_read_leave_room_for_other_events() {
     // The test clients return 8 MiB.
     let most = 20 << 20;
-    let door = Running::with(|options| options.limits.max_event_bytes = most).await;
+    let door = Running::with(|options| options.limits.streams.max_event_bytes = most).await;
     let mut wire = door.connect().await;
     let id = open(&mut wire).await;
     for _ in 0..4 {
@@ -38,7 +38,7 @@ async fn large_answers_that_were_read_leave_room_for_other_events() {
 async fn what_is_kept_of_one_principal_takes_no_room_from_another() {
     let door = Running::with(|options| {
         options.tokens = tokens();
-        options.limits.max_event_bytes = 20 << 20;
+        options.limits.streams.max_event_bytes = 20 << 20;
     });
     let door = door.await;
     let (of_ann, of_bob) = (session(&door, "ann").await, session(&door, "bob").await);
@@ -61,7 +61,7 @@ async fn what_is_kept_of_one_principal_takes_no_room_from_another() {
 async fn what_one_principal_does_not_read_is_three_quarters_of_the_room_at_most() {
     let door = Running::with(|options| {
         options.tokens = tokens();
-        options.limits.max_event_bytes = 40_000;
+        options.limits.streams.max_event_bytes = 40_000;
     });
     let door = door.await;
     let (of_ann, of_bob) = (session(&door, "ann").await, session(&door, "bob").await);

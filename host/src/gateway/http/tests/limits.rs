@@ -26,7 +26,7 @@ async fn a_client_that_takes_too_long_is_cut_off() {
         assert!(wire.closed().await);
         assert_eq!(since.elapsed().as_secs(), seconds, "{sent}");
     }
-    assert_eq!(inside.desk.load.stats().bytes, 0);
+    assert_eq!(inside.desk.parts.load.stats().bytes, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -54,7 +54,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
     wire.send(Ask::modern("huge")).await;
     inside.ended().await;
     assert_eq!(since.elapsed().as_secs(), 30);
-    assert_eq!((inside.desk.load.stats().bytes, inside.desk.load.stats().requests), (0, 0));
+    assert_eq!((inside.desk.parts.load.stats().bytes, inside.desk.parts.load.stats().requests), (0, 0));
     // A client that reads slowly is not closed.
     let mut wire = inside.connect(64 << 10);
     wire.send(Ask::modern("huge")).await;
@@ -64,7 +64,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
         tokio::time::advance(Duration::from_secs(20)).await;
         tokio::io::AsyncReadExt::read_exact(&mut wire.io, &mut vec![0; 256 << 10]).await.unwrap();
     }
-    assert_eq!(inside.desk.load.stats().connections, 1);
+    assert_eq!(inside.desk.parts.load.stats().connections, 1);
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn one_connection_too_many_is_told_so() {
     let reply = third.ask(Ask::modern("echo")).await;
     assert_eq!((reply.status, reply.header("retry-after"), reply.code()), (503, Some("1"), -32000));
     assert_eq!(reply.reason(), "queue-full");
-    assert_eq!(door.load.stats().shed_connections, 1);
+    assert_eq!(door.load.stats().refused.of(RefusalReason::Connections), 1);
     // An idle connection makes room.
     door.house.release.add_permits(1);
     timeout(LONG, async { while third.ask(Ask::modern("echo")).await.status != 200 {} }).await.unwrap();
@@ -120,7 +120,7 @@ async fn one_request_too_many_is_told_so_and_pages_are_served_all_the_same() {
     door.house.release.add_permits(1);
     assert_eq!(wire.reply().await.status, 200);
     let stats = door.load.stats();
-    assert_eq!((stats.shed_requests, stats.accepted), (1, 1));
+    assert_eq!((stats.refused.of(RefusalReason::Requests), stats.accepted), (1, 1));
     door.stop().await;
 }
 
@@ -217,7 +217,7 @@ async fn one_of_several_principals_leaves_room_for_the_others() {
     assert_eq!((reply.status, reply.header("retry-after")), (429, Some("30")));
     assert_eq!(door.ask(initialize("bob")).await.status, 200);
     let stats = door.load.stats();
-    assert_eq!((stats.shed_requests, stats.shed_sessions), (1, 1));
+    assert_eq!((stats.refused.of(RefusalReason::Requests), stats.refused.of(RefusalReason::Sessions)), (1, 1));
 
     // A single principal may use everything.
     let mut alone = HttpOptions::new(door.address);

@@ -38,7 +38,7 @@ async fn a_foreign_host_or_origin_is_refused_everywhere() {
     assert_eq!(wire.ask(Ask::modern("echo").with("Host", "evil.example")).await.status, 403);
     let reply = door.ask(Ask::new("GET http://evil.example/page")).await;
     assert_eq!(reply.status, 403);
-    assert_eq!(door.load.stats().foreign, 22);
+    assert_eq!(door.load.stats().refused.of(RefusalReason::Foreign), 22);
     for (name, key) in [("Host", "gateway.hosts"), ("Origin", "gateway.origins")] {
         let reply = door.ask(Ask::modern("echo").with(name, "https://evil.example")).await;
         assert!(reply.status == 403 && reply.body.contains(key), "{}", reply.body);
@@ -82,7 +82,7 @@ async fn a_token_is_needed_where_tokens_are_configured() {
         assert_eq!((reply.status, reply.header("www-authenticate")), (status, challenge), "{value}");
         assert!(!reply.body.contains("wrong") && !reply.body.contains("s3cret"));
     }
-    assert_eq!(door.load.stats().unauthorized, 4);
+    assert_eq!(door.load.stats().refused.of(RefusalReason::Unauthorized), 4);
     door.stop().await;
 }
 
@@ -123,7 +123,7 @@ async fn a_client_that_asks_too_often_waits_and_others_do_not() {
             assert_eq!(reply.reason(), if status == 429 { "queue-full" } else { "" });
         }
     }
-    assert_eq!(door.load.stats().shed_rate, 2);
+    assert_eq!(door.load.stats().refused.of(RefusalReason::Rate), 2);
     door.stop().await;
 }
 

@@ -76,7 +76,7 @@ async fn a_thousand_sessions_are_open_at_once_and_one_more_is_refused() {
     assert_eq!(wire.ask(Ask::new("DELETE /mcp").session(id)).await.status, 204);
     open(&mut wire).await;
     let (factory, stats) = (door.house.clone(), door.load.stats());
-    assert_eq!((stats.sessions, stats.shed_sessions), (1000, 1));
+    assert_eq!((stats.sessions, stats.refused.of(RefusalReason::Sessions)), (1000, 1));
     door.stop().await;
     assert_eq!((factory.count("opened"), factory.count("closed")), (1001, 1001));
 }
@@ -89,7 +89,7 @@ async fn a_session_that_nobody_uses_ends() {
     // Each use resets the idle time, with or without a sweep.
     for _ in 0..3 {
         advance(29 * minute).await;
-        inside.desk.sessions.sweep();
+        inside.desk.parts.sessions.sweep();
         assert_eq!(inside.connect(1 << 20).ask(Ask::post(legacy("echo")).session(&id)).await.status, 200);
     }
     // An open stream counts as use.
@@ -97,7 +97,7 @@ async fn a_session_that_nobody_uses_ends() {
     stream.send(Ask::get(&id)).await;
     assert_eq!(stream.head().await.status, 200);
     advance(90 * minute).await;
-    inside.desk.sessions.sweep();
+    inside.desk.parts.sessions.sweep();
     assert_eq!(inside.house.count("closed"), 0);
     drop(stream);
     advance(minute).await;
@@ -107,8 +107,8 @@ async fn a_session_that_nobody_uses_ends() {
     inside.house.wait("closed", 1).await;
     let other = open(&mut inside.connect(1 << 20)).await;
     advance(31 * minute).await;
-    inside.desk.sessions.sweep();
+    inside.desk.parts.sessions.sweep();
     inside.house.wait("closed", 2).await;
-    assert_eq!(inside.desk.load.stats().sessions, 0);
+    assert_eq!(inside.desk.parts.load.stats().sessions, 0);
     assert_eq!(inside.connect(1 << 20).ask(Ask::get(&other)).await.status, 404);
 }

@@ -24,7 +24,10 @@ async fn who_may_open_the_socket_is_the_local_admin_and_needs_no_token() {
     assert_eq!(wire.ask(Ask::modern("echo").with("Host", "evil.example")).await.status, 403);
     assert_eq!(wire.ask(Ask::modern("echo").with("Origin", "https://evil.example")).await.status, 403);
     let stats = limiter.stats();
-    assert_eq!((stats.connections, stats.sessions, stats.accepted, stats.foreign), (1, 1, 2, 2));
+    assert_eq!(
+        (stats.connections, stats.sessions, stats.accepted, stats.refused.of(RefusalReason::Foreign)),
+        (1, 1, 2, 2)
+    );
     stop.send(()).unwrap();
     timeout(LONG, served).await.expect("the door ends").unwrap();
     assert_eq!(limiter.stats().connections, 0);

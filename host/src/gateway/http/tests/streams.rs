@@ -119,7 +119,7 @@ async fn an_event_of_which_nothing_is_kept_cannot_be_followed() {
 
 #[tokio::test]
 async fn the_events_of_a_stream_are_bounded_and_the_answer_is_always_among_them() {
-    let door = Running::with(|options| options.limits.kept_events = 5).await;
+    let door = Running::with(|options| options.limits.streams.kept_events = 5).await;
     let mut wire = door.connect().await;
     let id = open(&mut wire).await;
     let reply = wire.ask(Ask::post(legacy("flood")).session(&id)).await;
@@ -148,10 +148,10 @@ async fn a_silent_stream_gets_comments_and_what_was_kept_is_forgotten() {
         assert_eq!(since.elapsed().as_secs(), number * 15);
     }
     let resume = Ask::get(&id).with("Last-Event-ID", "1-1");
-    inside.desk.sessions.sweep();
+    inside.desk.parts.sessions.sweep();
     assert_eq!(inside.connect(1 << 20).ask(&resume).await.body.matches("data: ").count(), 2);
     advance(Duration::from_secs(5 * 60)).await;
-    inside.desk.sessions.sweep();
+    inside.desk.parts.sessions.sweep();
     assert_eq!(inside.connect(1 << 20).ask(&resume).await.status, 400);
-    assert_eq!(inside.desk.load.stats().event_bytes, 0);
+    assert_eq!(inside.desk.parts.load.stats().event_bytes, 0);
 }

@@ -86,7 +86,7 @@ async fn a_handshake_has_a_limit_and_plain_http_is_no_handshake() {
     write(folder.path());
     let door = Running::with(|options| {
         options.tls = Some(files(folder.path()));
-        options.limits.handshake_timeout = Duration::from_millis(50);
+        options.limits.timeouts.handshake = Duration::from_millis(50);
     });
     let door = door.await;
     assert!(door.connect().await.closed().await);

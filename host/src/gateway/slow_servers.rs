@@ -1,20 +1,21 @@
 //! Servers that are slow to list. They are asked in the background, requests do not wait for them meanwhile, and
 //! clients are notified when they answer.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::warn;
 
+use super::lock::lock;
 use crate::failure::RequestError;
 use crate::registry::Link;
 use crate::session::ListKind;
 
 /// The servers that did not return a list in time.
-pub(crate) struct SlowServers {
-    me: Weak<SlowServers>,
+#[derive(Default)]
+pub(super) struct SlowServers {
     servers: Mutex<Vec<SlowServer>>,
     /// The background requests; they are aborted on drop.
     asking: Mutex<JoinSet<()>>,
@@ -28,14 +29,10 @@ struct SlowServer {
 }
 
 impl SlowServers {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new_cyclic(|me| SlowServers { me: me.clone(), servers: Mutex::default(), asking: Mutex::default() })
-    }
-
     /// Reports whether requests should not wait for this list.
     pub(super) fn has(&self, link: &Arc<Link>, kind: ListKind) -> bool {
         let now = Instant::now();
-        self.servers().iter().any(|server| server.is(link, kind) && server.until.is_none_or(|until| now < until))
+        lock(&self.servers).iter().any(|server| server.is(link, kind) && server.until.is_none_or(|until| now < until))
     }
 
     /// Makes requests skip this list for a while.
@@ -44,12 +41,12 @@ impl SlowServers {
     }
 
     /// Asks for a slow list in the background, and notifies clients when it arrives.
-    pub(super) fn ask_in_background(&self, link: &Arc<Link>, kind: ListKind) {
+    pub(super) fn ask_in_background(self: &Arc<Self>, link: &Arc<Link>, kind: ListKind) {
         if self.has(link, kind) {
             return;
         }
         self.put(link, kind, None);
-        let (slow_servers, link) = (Weak::clone(&self.me), Arc::clone(link));
+        let (slow_servers, link) = (Arc::downgrade(self), Arc::clone(link));
         let ask = async move {
             let listed = list(&link, kind).await;
             let Some(slow_servers) = slow_servers.upgrade() else { return };
@@ -66,22 +63,18 @@ impl SlowServers {
                 Err(None) => slow_servers.forget(&link, kind),
             }
         };
-        let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asking = lock(&self.asking);
         while asking.try_join_next().is_some() {}
         asking.spawn(ask);
     }
 
     fn put(&self, link: &Arc<Link>, kind: ListKind, until: Option<Instant>) {
         self.forget(link, kind);
-        self.servers().push(SlowServer { link: Arc::downgrade(link), kind, until });
+        lock(&self.servers).push(SlowServer { link: Arc::downgrade(link), kind, until });
     }
 
     fn forget(&self, link: &Arc<Link>, kind: ListKind) {
-        self.servers().retain(|server| !server.is(link, kind) && server.link.strong_count() > 0);
-    }
-
-    fn servers(&self) -> MutexGuard<'_, Vec<SlowServer>> {
-        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.servers).retain(|server| !server.is(link, kind) && server.link.strong_count() > 0);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Brings the questions of servers to the client whose request they work on.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use rustc_hash::FxBuildHasher;
@@ -9,9 +9,11 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::client_session::{ClientRequest, ClientSession};
+use super::ClientSession;
+use super::client_request::ClientRequest;
 use crate::failure::RpcError;
 use crate::gate::{CallEvent, OnEvent};
+use crate::gateway::lock::lock;
 use crate::rpc::code::INTERNAL_ERROR;
 use crate::session::{ActiveCallers, Handler, NullHandler, ServerQuestion, Topics};
 use crate::transport::BoxFuture;
@@ -20,12 +22,14 @@ use crate::transport::BoxFuture;
 #[derive(Default)]
 pub struct Relay {
     /// The requests that each server works on, by connection.
-    active: Mutex<HashMap<u64, Vec<ActiveRequest>, FxBuildHasher>>,
+    active: Mutex<ActiveRequests>,
     /// The servers for which an ambiguous question was already logged.
     ambiguous_servers: Mutex<HashSet<String>>,
     /// URL elicitations that may not be complete yet, oldest first.
     elicitations: Mutex<VecDeque<Elicitation>>,
 }
+
+type ActiveRequests = HashMap<u64, Vec<ActiveRequest>, FxBuildHasher>;
 
 /// A URL elicitation: something that a person was asked to do at a URL of a server.
 struct Elicitation {
@@ -64,9 +68,20 @@ enum QuestionTarget {
     Nobody,
 }
 
+/// Notes that a server works on a client's request; its questions go to the client.
+pub(super) fn start_work(
+    client: &ClientSession,
+    request: &Arc<ClientRequest>,
+    server: &str,
+    connection: u64,
+) -> WorkGuard {
+    request.start_work(server, connection);
+    client.gateway.relay.start_work(connection, &client.name, Some(request))
+}
+
 impl Relay {
     /// Notes that a server works on a request of this principal; its questions go to `request`, if there is one.
-    pub(super) fn start_work(
+    fn start_work(
         self: &Arc<Self>,
         connection: u64,
         principal: &Arc<str>,
@@ -74,27 +89,25 @@ impl Relay {
     ) -> WorkGuard {
         let (principal, request) = (Arc::clone(principal), request.cloned());
         let active = ActiveRequest { principal: Arc::clone(&principal), state: RequestState::Awaited(request.clone()) };
-        self.active().entry(connection).or_default().push(active);
+        lock(&self.active).entry(connection).or_default().push(active);
         WorkGuard { relay: Arc::clone(self), connection, principal, request, answered: false }
     }
 
     /// Remembers a URL elicitation, so that the client is notified when the server reports that it is complete.
-    pub(super) fn expect_elicitation(&self, connection: u64, id: String, client: &Weak<ClientSession>) {
-        let mut elicitations = self.elicitations();
+    pub(super) fn expect_elicitation(&self, connection: u64, id: String, client: Weak<ClientSession>) {
+        let mut elicitations = lock(&self.elicitations);
         elicitations.retain(|known| known.client.strong_count() > 0);
         if elicitations.len() == MOST_ELICITATIONS {
             elicitations.pop_front();
         }
-        elicitations.push_back(Elicitation { connection, id, client: Weak::clone(client) });
+        elicitations.push_back(Elicitation { connection, id, client });
     }
 
     /// Returns a listener that notes which principal a call is for, if there is no client that can be asked.
-    pub(super) fn track_work(self: &Arc<Self>, principal: &str) -> OnEvent {
+    pub(in crate::gateway) fn track_work(self: &Arc<Self>, principal: &str) -> OnEvent {
         let (relay, principal) = (Arc::clone(self), Arc::from(principal));
         let working: Mutex<Option<WorkGuard>> = Mutex::default();
-        let set = move |now: Option<WorkGuard>| {
-            std::mem::replace(&mut *working.lock().unwrap_or_else(PoisonError::into_inner), now)
-        };
+        let set = move |now: Option<WorkGuard>| std::mem::replace(&mut *lock(&working), now);
         Arc::new(move |event| match event {
             CallEvent::Requesting { connection, .. } => drop(set(Some(relay.start_work(connection, &principal, None)))),
             CallEvent::Answered => set(None).into_iter().for_each(WorkGuard::end),
@@ -104,12 +117,8 @@ impl Relay {
 
     /// Returns the client that a server's question can be for; if the server works for several, this is ambiguous.
     fn question_target(&self, connection: u64) -> QuestionTarget {
-        let working = self.active();
-        let works = working.get(&connection).into_iter().flatten();
-        let mut askers = works.filter_map(|active| match &active.state {
-            RequestState::Awaited(request) => Some(request.as_ref()),
-            RequestState::GivenUp { .. } => None,
-        });
+        let active = lock(&self.active);
+        let mut askers = awaited(&active, connection);
         match askers.next() {
             None => QuestionTarget::Nobody,
             Some(Some(first))
@@ -126,13 +135,8 @@ impl Relay {
     async fn wait_abandoned(&self, connection: u64, mut request: Arc<ClientRequest>) {
         loop {
             request.wait_idle().await;
-            let working = self.active();
-            let works = working.get(&connection).into_iter().flatten();
-            let mut askers = works.filter_map(|active| match &active.state {
-                RequestState::Awaited(request) => request.as_ref(),
-                RequestState::GivenUp { .. } => None,
-            });
-            match askers.find(|other| other.has_same_client(&request)) {
+            let active = lock(&self.active);
+            match awaited(&active, connection).flatten().find(|other| other.has_same_client(&request)) {
                 Some(other) => request = Arc::clone(other),
                 None => return,
             }
@@ -142,7 +146,7 @@ impl Relay {
     /// Returns the error for a question that could be for several clients, and logs a warning once per server.
     fn ambiguity_error(&self, question: &ServerQuestion) -> RpcError {
         let ServerQuestion { server, topic, .. } = question;
-        let mut confused = self.ambiguous_servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut confused = lock(&self.ambiguous_servers);
         if confused.insert(server.clone()) {
             warn!(
                 server,
@@ -158,14 +162,14 @@ impl Relay {
         );
         RpcError::new(INTERNAL_ERROR, message)
     }
+}
 
-    fn elicitations(&self) -> MutexGuard<'_, VecDeque<Elicitation>> {
-        self.elicitations.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn active(&self) -> MutexGuard<'_, HashMap<u64, Vec<ActiveRequest>, FxBuildHasher>> {
-        self.active.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Returns the requests that a server works on and whose callers wait, each with the client that can be asked.
+fn awaited(active: &ActiveRequests, connection: u64) -> impl Iterator<Item = Option<&Arc<ClientRequest>>> {
+    active.get(&connection).into_iter().flatten().filter_map(|active| match &active.state {
+        RequestState::Awaited(request) => Some(request.as_ref()),
+        RequestState::GivenUp { .. } => None,
+    })
 }
 
 impl Handler for Relay {
@@ -186,7 +190,7 @@ impl Handler for Relay {
     }
 
     fn active_callers(&self, connection: u64) -> ActiveCallers {
-        let (working, now) = (self.active(), Instant::now());
+        let (working, now) = (lock(&self.active), Instant::now());
         let works = working.get(&connection).into_iter().flatten().filter(|active| active.counts(now));
         let mut awaited = false;
         let mut principals = works.map(|active| {
@@ -203,7 +207,7 @@ impl Handler for Relay {
     }
 
     fn elicitation_completed(&self, connection: u64, elicitation: &str) {
-        let mut elicitations = self.elicitations();
+        let mut elicitations = lock(&self.elicitations);
         let is_it = |known: &Elicitation| known.connection == connection && known.id == elicitation;
         let Some(known) = elicitations.iter().position(is_it).and_then(|place| elicitations.remove(place)) else {
             return;
@@ -240,7 +244,7 @@ impl WorkGuard {
 impl Drop for WorkGuard {
     fn drop(&mut self) {
         let now = Instant::now();
-        let mut working = self.relay.active();
+        let mut working = lock(&self.relay.active);
         let works = working.get_mut(&self.connection);
         if let Some(works) = works
             && let Some(place) = works.iter().position(|active| active.is_of(self))

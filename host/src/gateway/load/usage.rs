@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::gateway::client::Principal;
+use crate::gateway::lock::lock;
+use crate::gateway::refusal::LimitReached;
 
 /// The resources that one principal uses now.
 #[derive(Debug, Default)]
@@ -19,7 +21,7 @@ pub(in crate::gateway) struct PrincipalUsage {
 
 /// The resources that each principal uses now.
 #[derive(Debug, Default)]
-pub(super) struct UsageByPrincipal {
+pub(in crate::gateway) struct UsageByPrincipal {
     /// There are several principals; a single one may use everything.
     several: AtomicBool,
     principals: Mutex<HashMap<Arc<Principal>, Arc<PrincipalUsage>>>,
@@ -29,48 +31,52 @@ impl UsageByPrincipal {
     /// Sets whether there are several principals, and forgets those that use nothing.
     pub(super) fn set(&self, several: bool) {
         self.several.store(several, Relaxed);
-        self.principals.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, usage| Arc::strong_count(usage) > 1);
+        lock(&self.principals).retain(|_, usage| Arc::strong_count(usage) > 1);
     }
 
     /// Returns the usage of a principal, or `None` if there is only one principal.
-    pub(super) fn of(&self, principal: &Arc<Principal>) -> Option<Arc<PrincipalUsage>> {
+    pub(in crate::gateway) fn of(&self, principal: &Arc<Principal>) -> Option<Arc<PrincipalUsage>> {
         if !self.several.load(Relaxed) {
             return None;
         }
-        let mut tabs = self.principals.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(usage) = tabs.get(principal) {
-            return Some(Arc::clone(usage));
-        }
         // Bounded by the number of principals with a token.
-        let usage = Arc::<PrincipalUsage>::default();
-        tabs.insert(principal.clone(), usage.clone());
-        Some(usage)
+        Some(lock(&self.principals).entry(principal.clone()).or_default().clone())
     }
 }
 
-/// A limit for all principals together, and for one of several.
-#[derive(Debug)]
-pub(super) struct SharedLimit {
+/// How much of something all principals together use; what one of several uses is counted along.
+#[derive(Debug, Default)]
+pub(super) struct SharedCount(AtomicUsize);
+
+impl SharedCount {
+    pub(super) fn get(&self) -> usize {
+        self.0.load(Relaxed)
+    }
+
+    pub(super) fn add(&self, own: Option<&AtomicUsize>, amount: usize) {
+        self.0.fetch_add(amount, Relaxed);
+        if let Some(own) = own {
+            own.fetch_add(amount, Relaxed);
+        }
+    }
+
+    pub(super) fn subtract(&self, own: Option<&AtomicUsize>, amount: usize) {
+        self.0.fetch_sub(amount, Relaxed);
+        if let Some(own) = own {
+            own.fetch_sub(amount, Relaxed);
+        }
+    }
+}
+
+/// A resource with a limit for all principals together, and one for each of several.
+#[derive(Debug, Default)]
+pub(super) struct LimitedResource {
+    pub(super) used: SharedCount,
     all: AtomicUsize,
     one: AtomicUsize,
 }
 
-/// Which limit is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LimitReached {
-    /// The limit for all.
-    All,
-    /// The limit for one of several principals.
-    Own,
-}
-
-impl SharedLimit {
-    pub(super) fn new(most: usize) -> Self {
-        let limit = SharedLimit { all: AtomicUsize::default(), one: AtomicUsize::default() };
-        limit.set(most, 1);
-        limit
-    }
-
+impl LimitedResource {
     /// Sets the limit; one principal may use three quarters of it, and always at least `least`.
     pub(super) fn set(&self, most: usize, least: usize) {
         let share = most.saturating_sub((most / 4).max(1));
@@ -79,16 +85,21 @@ impl SharedLimit {
     }
 
     /// Returns the limit for all.
-    pub(super) fn all(&self) -> usize {
+    pub(super) fn limit(&self) -> usize {
         self.all.load(Relaxed)
     }
 
+    /// Reports whether `amount` more fits the limit for all.
+    pub(super) fn has_room(&self, amount: usize) -> bool {
+        self.used.get().saturating_add(amount) <= self.limit()
+    }
+
     /// Takes `amount` if it fits both the limit for all and the limit for one principal.
-    pub(super) fn take(&self, all: &AtomicUsize, own: Option<&AtomicUsize>, amount: usize) -> Result<(), LimitReached> {
+    pub(super) fn take(&self, own: Option<&AtomicUsize>, amount: usize) -> Result<(), LimitReached> {
         if own.is_some_and(|own| !take(own, amount, self.one.load(Relaxed))) {
             return Err(LimitReached::Own);
         }
-        if take(all, amount, self.all.load(Relaxed)) {
+        if take(&self.used.0, amount, self.limit()) {
             return Ok(());
         }
         if let Some(own) = own {
@@ -112,20 +123,26 @@ fn take(count: &AtomicUsize, amount: usize, most: usize) -> bool {
 mod tests {
     use super::*;
 
+    fn resource(most: usize) -> LimitedResource {
+        let resource = LimitedResource::default();
+        resource.set(most, 1);
+        resource
+    }
+
     #[test]
     fn one_of_several_has_three_quarters_and_leaves_at_least_one() {
         for (most, own) in [(1, 1), (2, 1), (3, 2), (4, 3), (100, 75), (512, 384)] {
-            let (limit, all, tab) = (SharedLimit::new(most), AtomicUsize::default(), AtomicUsize::default());
-            let taken = (0..most).take_while(|_| limit.take(&all, Some(&tab), 1).is_ok()).count();
+            let (resource, first) = (resource(most), AtomicUsize::default());
+            let taken = (0..most).take_while(|_| resource.take(Some(&first), 1).is_ok()).count();
             assert_eq!(taken, own, "of {most}");
             let others = AtomicUsize::default();
-            let rest = (0..most).take_while(|_| limit.take(&all, Some(&others), 1).is_ok()).count();
+            let rest = (0..most).take_while(|_| resource.take(Some(&others), 1).is_ok()).count();
             assert_eq!(rest, (most - own).min(own), "of {most}");
-            assert_eq!(all.load(Relaxed), own + rest);
+            assert_eq!(resource.used.get(), own + rest);
         }
-        let (limit, all) = (SharedLimit::new(3), AtomicUsize::default());
-        assert!((0..3).all(|_| limit.take(&all, None, 1).is_ok()), "who is alone has all");
-        assert_eq!(limit.take(&all, None, 1), Err(LimitReached::All));
+        let resource = resource(3);
+        assert!((0..3).all(|_| resource.take(None, 1).is_ok()), "who is alone has all");
+        assert_eq!(resource.take(None, 1), Err(LimitReached::All));
     }
 
     #[test]

@@ -1,0 +1,153 @@
+//! Reads the era of a request, and what the client sent along with it.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{ClientSession, Envelope, Negotiated};
+use crate::failure::RpcError;
+use crate::gateway::client::VERSION_META;
+use crate::gateway::lock::lock;
+use crate::json::{self, INPUT_RESPONSES, JsonObject, REQUEST_STATE, to_raw};
+use crate::rpc::Request;
+use crate::rpc::code::{HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION};
+use crate::session::{
+    CAPABILITIES, Caller, Era, Handler, InputResponse, LEGACY_VERSIONS, LogLevel, MODERN_VERSION, is_of_session,
+};
+
+/// A request with its client, its era, and what the client sent along with it.
+pub(super) struct RequestContext<'a> {
+    pub(super) client: &'a Arc<ClientSession>,
+    pub(super) request: &'a Request,
+    pub(super) envelope: &'a Envelope,
+    pub(super) era: Era,
+    /// The client's progress token, as it wrote it.
+    pub(super) progress: Option<Box<RawValue>>,
+    /// The client capabilities that servers can use.
+    pub(super) capabilities: Arc<str>,
+    /// The lowest level of server log messages that the client wants.
+    pub(super) log_level: Option<LogLevel>,
+    /// Other members of `_meta`, such as a trace context.
+    meta: JsonObject,
+}
+
+/// The input for a server, as a client of 2026-07-28 sends it.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct InputParams {
+    #[serde(default)]
+    input_responses: Option<Box<RawValue>>,
+    #[serde(default)]
+    request_state: Option<Box<RawValue>>,
+}
+
+impl<'a> RequestContext<'a> {
+    /// Reads the context of a request; an error comes with its HTTP status.
+    pub(super) fn read(
+        client: &'a Arc<ClientSession>,
+        request: &'a Request,
+        envelope: &'a Envelope,
+    ) -> Result<Self, (RpcError, u16)> {
+        let bad = |text: String| (RpcError::new(INVALID_PARAMS, text), 400);
+        if let Some(problem) = request.params_problem() {
+            return Err(bad(format!("the params cannot be read: {problem}")));
+        }
+        let (method, headers) = (request.method(), envelope.headers.as_ref());
+        let mut meta = request.meta().unwrap_or_default();
+        let progress = meta.remove("progressToken");
+        let Some(version) = meta.remove(VERSION_META) else {
+            if client.is_shared() || method == "server/discover" {
+                return Err(bad(format!("_meta lacks {VERSION_META}")));
+            }
+            meta.retain(|name| !is_of_session(name));
+            let Negotiated { capabilities, log_level, .. } = &*lock(&client.negotiated);
+            let (capabilities, log_level) = (capabilities.clone().unwrap_or_else(|| "{}".into()), *log_level);
+            let era = Era::Legacy;
+            return Ok(RequestContext { client, request, envelope, era, progress, capabilities, log_level, meta });
+        };
+        let version: String = serde_json::from_str(version.get()).unwrap_or_default();
+        let mismatch = |header: &str| {
+            let text = format!("the header {header} does not match the message");
+            (RpcError::new(HEADER_MISMATCH, text), 400)
+        };
+        // Reject a request whose header and body name different versions.
+        if headers.is_some_and(|headers| headers.version.as_ref() != Some(&version)) {
+            return Err(mismatch("MCP-Protocol-Version"));
+        }
+        if version != MODERN_VERSION {
+            let mut data = JsonObject::default();
+            data.set("supported", &[&[MODERN_VERSION][..], &LEGACY_VERSIONS].concat());
+            data.set("requested", &version);
+            let error = RpcError::new(UNSUPPORTED_VERSION, format!("unsupported protocol version {version:?}"));
+            return Err((RpcError { data: Some(to_raw(&data)), ..error }, 400));
+        }
+        let Some(capabilities) = meta.remove(CAPABILITIES) else {
+            return Err(bad(format!("_meta lacks {CAPABILITIES}")));
+        };
+        let log_level = meta.remove(LOG_LEVEL).map(|level| level_of(level.get())).transpose().map_err(bad)?;
+        meta.retain(|name| !is_of_session(name));
+        if let Some(headers) = headers {
+            let name = match method {
+                "tools/call" | "prompts/get" => request.param("name"),
+                "resources/read" => request.param("uri"),
+                _ => None,
+            };
+            let name = name.and_then(json::decode_string);
+            let pairs = [("Mcp-Method", &headers.method, Some(method.to_owned())), ("Mcp-Name", &headers.name, name)];
+            if let Some((header, ..)) = pairs.iter().find(|(_, given, wanted)| wanted.is_some() && *given != wanted) {
+                return Err(mismatch(header));
+            }
+        }
+        let capabilities = askable_capabilities(capabilities.get());
+        let era = Era::Modern;
+        Ok(RequestContext { client, request, envelope, era, progress, capabilities, log_level, meta })
+    }
+
+    /// Reads the parameters of the request.
+    pub(super) fn params<T: Deserialize<'a>>(&self) -> Result<T, RpcError> {
+        let wrong = |error| format!("{} cannot be read: {error}", self.request.method());
+        serde_json::from_str(self.request.params()).map_err(|error| RpcError::new(INVALID_PARAMS, wrong(error)))
+    }
+
+    /// Returns the caller of a request to a server, who also answers the server's questions.
+    pub(super) fn caller(&self, handler: &Arc<impl Handler>) -> Caller {
+        let (handles_input, input) = match self.era {
+            Era::Legacy => (false, InputResponse::default()),
+            Era::Modern => (true, read_input(self.request.params())),
+        };
+        Caller {
+            capabilities: Some(Arc::clone(&self.capabilities)),
+            meta: self.meta.clone(),
+            log_level: self.log_level,
+            handler: Some(Arc::clone(handler) as _),
+            handles_input,
+            input,
+        }
+    }
+}
+
+/// Returns the client capabilities that servers behind the gateway can use, as the client wrote them.
+pub(super) fn askable_capabilities(capabilities: &str) -> Arc<str> {
+    let mut capabilities = JsonObject::read(capabilities).unwrap_or_default();
+    capabilities.retain(|name| matches!(name, "roots" | "sampling" | "elicitation"));
+    capabilities.to_text().into()
+}
+
+/// Parses a log level from a JSON string.
+pub(super) fn level_of(json: &str) -> Result<LogLevel, String> {
+    let known = LogLevel::ALL.map(LogLevel::name).join(", ");
+    let name = serde_json::from_str::<String>(json).ok();
+    name.as_deref().and_then(LogLevel::of).ok_or_else(|| format!("unknown log level {json}; there are: {known}"))
+}
+
+fn read_input(params: &str) -> InputResponse {
+    // Skips the parsing of most requests, which contain no input.
+    if !INPUT_RESPONSES.is_in(params) && !REQUEST_STATE.is_in(params) {
+        return InputResponse::default();
+    }
+    let InputParams { input_responses, request_state } = serde_json::from_str(params).unwrap_or_default();
+    InputResponse { responses: input_responses, state: request_state }
+}
+
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";

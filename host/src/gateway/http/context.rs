@@ -1,0 +1,102 @@
+//! The state that the requests of a server and of one connection share.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::StatusCode;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::client_key::ClientKey;
+use super::connections::{StreamingGuard, TrackedConnection};
+use super::hosts::ConnectionInfo;
+use super::page_handler::PageHandler;
+use super::parts::ServerParts;
+use super::rules::HttpRules;
+use super::timer::ConnectionTimer;
+use super::tokens::TokenDigest;
+use crate::gateway::client::{ClientFactory, Principal};
+use crate::gateway::load::RefusalReason;
+use crate::gateway::refusal::RequestRefusal;
+use crate::spin_wait::SpinWait;
+use crate::transport::BoxFuture;
+
+/// The state that all connections of an HTTP server share.
+pub(super) struct HttpState {
+    pub(super) parts: Arc<ServerParts>,
+    pub(super) client_factory: Arc<dyn ClientFactory>,
+    pub(super) pages: Arc<dyn PageHandler>,
+    pub(super) stopping: watch::Receiver<bool>,
+    pub(super) spin_wait: Arc<SpinWait>,
+}
+
+impl HttpState {
+    /// Returns the rules in force.
+    pub(super) fn rules(&self) -> Arc<HttpRules> {
+        self.parts.rules.get()
+    }
+
+    /// Returns the client of a request: its principal or, without tokens, its address.
+    pub(super) fn client_key(&self, principal: Option<&Arc<Principal>>, peer: IpAddr) -> ClientKey {
+        match principal {
+            Some(principal) if !self.rules().authenticator.allows_anonymous() => {
+                ClientKey::Principal(principal.clone())
+            }
+            _ => ClientKey::Peer(peer),
+        }
+    }
+
+    /// Refuses a request beyond the rate limit of its client.
+    pub(super) fn check_rate(&self, principal: Option<&Arc<Principal>>, peer: IpAddr) -> Result<(), RequestRefusal> {
+        let rules = self.rules();
+        let Some(limiter) = &rules.rate_limiter else { return Ok(()) };
+        limiter.take(self.client_key(principal, peer), Instant::now()).map_err(|wait| {
+            self.parts.load.count_refusal(RefusalReason::Rate);
+            RequestRefusal::new(StatusCode::TOO_MANY_REQUESTS, "rate limit exceeded: wait as long as Retry-After says")
+                .retry_after(wait)
+        })
+    }
+
+    /// Waits until the server is told to stop.
+    pub(super) fn stopped(&self) -> BoxFuture<'static, ()> {
+        let mut stopping = self.stopping.clone();
+        Box::pin(async move {
+            // A dropped server has stopped too.
+            let _ = stopping.wait_for(|stopping| *stopping).await;
+        })
+    }
+
+    /// Waits until the server is told to stop or the principal's token is revoked.
+    pub(super) fn until_revoked(
+        &self,
+        pass: TokenDigest,
+        principal: Option<&Arc<Principal>>,
+    ) -> BoxFuture<'static, ()> {
+        let stopped = self.stopped();
+        let Some(principal) = principal.cloned() else { return stopped };
+        let gone = self.parts.rules.clone().wait_revoked(pass, principal);
+        Box::pin(async move {
+            tokio::select! {
+                () = stopped => {}
+                () = gone => {}
+            }
+        })
+    }
+}
+
+/// The connection of a request.
+pub(super) struct ConnectionContext {
+    pub(super) state: Arc<HttpState>,
+    pub(super) timer: Arc<ConnectionTimer>,
+    pub(super) info: ConnectionInfo,
+    /// The connection's entry in the table.
+    pub(super) connection: Arc<TrackedConnection>,
+}
+
+impl ConnectionContext {
+    /// Marks the connection as one that only streams events.
+    pub(super) fn mark_streaming(&self) -> Result<StreamingGuard, RequestRefusal> {
+        let full = "too many connections are event streams: close one, or try again later";
+        self.state.parts.connections.mark_streaming(&self.connection).map_err(|_| RequestRefusal::busy(full))
+    }
+}
