@@ -2,6 +2,7 @@
 
 mod gate_ops;
 mod line_reader;
+mod op_result;
 mod ops;
 mod shapes;
 
@@ -12,6 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::decide::Decide;
 use line_reader::{EvalLine, EvalLineReader};
+use op_result::OpError;
 pub use shapes::{EvalServer, EvalServers, EvalTool};
 
 /// The operations with an example each, for `--help`.
@@ -41,8 +43,8 @@ pub fn run(logic: &mut impl Decide, input: impl Read, mut output: impl Write) ->
     while let Some(line) = reader.next().map_err(EvalError::Input)? {
         let answer = match line {
             EvalLine::Text(line) => answer(logic, line),
-            EvalLine::TooLong => EvalReply::error(format!("the line is longer than {MAX_LINE} bytes")),
-            EvalLine::NotUtf8 => EvalReply::error("the line is not UTF-8".to_owned()),
+            EvalLine::TooLong => EvalReply::Error(format!("the line is longer than {MAX_LINE} bytes")).to_json(),
+            EvalLine::NotUtf8 => EvalReply::Error("the line is not UTF-8".to_owned()).to_json(),
         };
         output.write_all(answer.as_bytes()).and_then(|()| output.write_all(b"\n")).map_err(EvalError::Output)?;
         // Flush only if no further line is buffered: interactive callers get each answer at once, and bulk input stays
@@ -67,9 +69,9 @@ pub enum EvalError {
 
 /// Answers one line with one line.
 pub fn answer(logic: &mut impl Decide, line: &str) -> String {
-    match op_of(line).and_then(|op| ops::run(logic, &op, line)) {
-        Ok(ok) => EvalReply::ok(&ok),
-        Err(error) => EvalReply::error(error),
+    match op_of(line).map_err(OpError).and_then(|op| ops::run(logic, &op, line)) {
+        Ok(ok) => EvalReply::Ok(&ok).to_json(),
+        Err(OpError(text)) => EvalReply::Error(text).to_json(),
     }
 }
 
@@ -82,17 +84,9 @@ enum EvalReply<'a> {
 }
 
 impl EvalReply<'_> {
-    fn ok(value: &RawValue) -> String {
-        to_json(&EvalReply::Ok(value))
+    fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("raw JSON and texts are always JSON")
     }
-
-    fn error(text: String) -> String {
-        to_json(&EvalReply::Error(text))
-    }
-}
-
-fn to_json<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).expect("shapes have string keys only, so they are always JSON")
 }
 
 fn op_of(line: &str) -> Result<String, String> {

@@ -91,6 +91,7 @@ pub mod words;
 
 mod calendar;
 mod condense;
+mod contract_json;
 mod finished_call;
 mod gate_settings;
 mod lock;

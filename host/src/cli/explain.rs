@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex};
 use crate::config::resolve::resolve_record_dir;
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
+use crate::logic::types::execution::Event;
+use crate::logic::types::{Failure, Phase, WaitRange};
 use crate::record::compare::describe_end;
 use crate::record::directive::RecordedDirective;
-use crate::record::event::{RecordedEvent, RecordedFailure};
 use crate::record::line::{MaskedPart, Record};
-use crate::record::{self, BacktestError, LinePosition, folder};
+use crate::record::{self, BacktestError, ForwardedAnswer, LinePosition, folder};
 use serde_json::json;
 
 use super::context::{self, ConfigFallback};
@@ -76,14 +77,14 @@ fn format_record(record: &Record, spot: &LinePosition) -> String {
     for (number, step) in record.steps.iter().enumerate() {
         if let Some(event) = &step.event {
             let catalog = step.catalog.as_ref().map(|_| ", with a new list of tools").unwrap_or_default();
-            line(format!("   ← {}{catalog}", describe_event(event)));
+            line(format!("   ← {}{catalog}", describe_event(event, step.forwarded.as_ref())));
         }
-        line(format!("{:>2}. → {}", number + 1, describe_directive(&step.say)));
+        line(format!("{:>2}. → {}", number + 1, describe_directive(&step.directive)));
     }
-    if !matches!(record.steps.last().map(|step| &step.say), Some(RecordedDirective::Done(_))) {
+    if !matches!(record.steps.last().map(|step| &step.directive), Some(RecordedDirective::Done(_))) {
         line("   ← the caller no longer waited for the answer".to_owned());
     }
-    if let Some(RecordedDirective::Done(ended)) = record.steps.last().map(|step| &step.say)
+    if let Some(RecordedDirective::Done(ended)) = record.steps.last().map(|step| &step.directive)
         && !ended.trace.is_empty()
     {
         line("\nwhy:".to_owned());
@@ -96,7 +97,7 @@ fn format_record(record: &Record, spot: &LinePosition) -> String {
     if let Some(why) = &record.unreplayable {
         line(format!("this call cannot be replayed: {why}"));
     }
-    let short = record::compare::short;
+    let short = record::short;
     line(format!(
         "\ndecided by component {} with settings {} and catalog {}\nrecorded in {spot}",
         short(&record.component),
@@ -111,13 +112,13 @@ fn describe_directive(directive: &RecordedDirective) -> String {
     match directive {
         RecordedDirective::Connect(servers) => format!("connect {}", servers.join(", ")),
         RecordedDirective::Request(sent) => {
-            format!("call {:?} of server {:?} with {}", sent.tool, sent.server, cut(&sent.arguments.0))
+            format!("call {:?} of server {:?} with {}", sent.tool.tool, sent.tool.server, cut(&sent.arguments))
         }
         RecordedDirective::Reconnect(server) => format!("open a new session with server {server:?}"),
         RecordedDirective::Reauthenticate(server) => format!("get a new authorization for server {server:?}"),
-        RecordedDirective::Wait { min_ms, max_ms } => format!("wait between {min_ms} and {max_ms} ms"),
+        RecordedDirective::Wait(WaitRange { min_ms, max_ms }) => format!("wait between {min_ms} and {max_ms} ms"),
         RecordedDirective::Ask(asked) => {
-            let (tool, server, arguments) = (&asked.tool, &asked.server, cut(&asked.arguments.0));
+            let (tool, server, arguments) = (&asked.tool.tool, &asked.tool.server, cut(&asked.arguments));
             format!("ask a person whether to call {tool:?} of server {server:?} with {arguments} ({})", asked.reason)
         }
         RecordedDirective::Condense(long) => match (long.spill, long.summarize) {
@@ -130,49 +131,51 @@ fn describe_directive(directive: &RecordedDirective) -> String {
 }
 
 /// Describes what happened.
-fn describe_event(event: &RecordedEvent) -> String {
+fn describe_event(event: &Event, forwarded: Option<&ForwardedAnswer>) -> String {
     match event {
-        RecordedEvent::Connected => "connected".to_owned(),
-        RecordedEvent::Answered(answer) => format!("answered: {}", cut(&answer.0)),
-        RecordedEvent::Forwarded(forwarded) => {
-            let failed = if forwarded.is_error { ", an error" } else { "" };
-            format!("result of {} bytes passed through{failed}", forwarded.bytes)
+        Event::Connected => "connected".to_owned(),
+        Event::Answered(answer) => format!("answered: {}", cut(answer)),
+        Event::Forwarded(summary) => {
+            let failed = if summary.is_error { ", an error" } else { "" };
+            let bytes = forwarded.map_or(0, |forwarded| forwarded.digest.bytes);
+            format!("result of {bytes} bytes passed through{failed}")
         }
-        RecordedEvent::Failed(failed) => {
-            let sent = if failed.sent { "after the request was sent" } else { "before anything was sent" };
+        Event::Failed(failed) => {
+            let sent =
+                if failed.phase == Phase::Sent { "after the request was sent" } else { "before anything was sent" };
             format!("failed {sent}: {}", describe_failure(&failed.failure))
         }
-        RecordedEvent::Reconnected => "a new session is open".to_owned(),
-        RecordedEvent::Authenticated => "a new authorization was obtained".to_owned(),
-        RecordedEvent::Waited => "the wait is over".to_owned(),
-        RecordedEvent::Approved(true) => "a person approved the call".to_owned(),
-        RecordedEvent::Approved(false) => "a person declined the call".to_owned(),
-        RecordedEvent::Unasked => "no person could be asked for approval".to_owned(),
-        RecordedEvent::Condensed(condensed) => match (&condensed.kept, &condensed.summary) {
+        Event::Reconnected => "a new session is open".to_owned(),
+        Event::Authenticated => "a new authorization was obtained".to_owned(),
+        Event::Waited => "the wait is over".to_owned(),
+        Event::Approved(true) => "a person approved the call".to_owned(),
+        Event::Approved(false) => "a person declined the call".to_owned(),
+        Event::Unasked => "no person could be asked for approval".to_owned(),
+        Event::Condensed(condensed) => match (&condensed.kept, &condensed.summary) {
             (Some(kept), Some(summary)) => format!("kept in {kept} and summarized: {summary}"),
             (Some(kept), None) => format!("kept in {kept}"),
             (None, Some(summary)) => format!("summarized: {summary}"),
             (None, None) => "neither kept nor summarized".to_owned(),
         },
-        RecordedEvent::Cancelled => "the caller cancelled".to_owned(),
+        Event::Cancelled => "the caller cancelled".to_owned(),
     }
 }
 
-fn describe_failure(failure: &RecordedFailure) -> String {
+fn describe_failure(failure: &Failure) -> String {
     match failure {
-        RecordedFailure::Cancelled => "the caller cancelled".to_owned(),
-        RecordedFailure::Timeout => "no answer in time".to_owned(),
-        RecordedFailure::Connect(why) => format!("cannot connect: {why}"),
-        RecordedFailure::Closed => "the connection was closed".to_owned(),
-        RecordedFailure::Exited(Some(code)) => format!("the server's process ended with exit code {code}"),
-        RecordedFailure::Exited(None) => "the server's process was killed".to_owned(),
-        RecordedFailure::Http { status, .. } => format!("HTTP status {status}"),
-        RecordedFailure::Rpc { code, message } => format!("error {code}: {message}"),
-        RecordedFailure::Protocol(why) => format!("the server broke the protocol: {why}"),
-        RecordedFailure::QueueFull(why) => format!("too many calls are waiting: {why}"),
-        RecordedFailure::NeedsAuth(why) => format!("the server needs authorization: {why}"),
-        RecordedFailure::RestartInProgress => "the server is being restarted".to_owned(),
-        RecordedFailure::RestartFailed(why) => format!("the server could not be restarted: {why}"),
+        Failure::Cancelled => "the caller cancelled".to_owned(),
+        Failure::Timeout => "no answer in time".to_owned(),
+        Failure::Connect(why) => format!("cannot connect: {why}"),
+        Failure::Closed => "the connection was closed".to_owned(),
+        Failure::Exited(Some(code)) => format!("the server's process ended with exit code {code}"),
+        Failure::Exited(None) => "the server's process was killed".to_owned(),
+        Failure::Http(failure) => format!("HTTP status {}", failure.status),
+        Failure::Rpc(error) => format!("error {}: {}", error.code, error.message),
+        Failure::Protocol(why) => format!("the server broke the protocol: {why}"),
+        Failure::QueueFull(why) => format!("too many calls are waiting: {why}"),
+        Failure::NeedsAuth(why) => format!("the server needs authorization: {why}"),
+        Failure::RestartInProgress => "the server is being restarted".to_owned(),
+        Failure::RestartFailed(why) => format!("the server could not be restarted: {why}"),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::config::duration::{self, DurationUnit};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::logic::InstanceLimits;
-use crate::record::compare::DifferenceKind;
+use crate::record::difference::DifferenceKind;
 use crate::record::directive::RecordedDirective;
 use crate::record::{
     Backtest, BacktestError, BacktestReport, CallExample, Candidate, DifferenceGroup, RecordFilter, ReplayMismatch,

@@ -1,15 +1,17 @@
 //! The operations of `eval` that need a gate: `resolve` and `execute`.
 
+use serde::ser::{Error, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::ops::{OpResult, json_result, logic_error_text};
-use super::shapes::{EvalCall, EvalEvent, EvalMasks, EvalSelection, EvalServers, EvalWaitRange, raw};
+use super::op_result::{OpError, OpResult, json_result, raw};
+use super::shapes::{EvalCall, EvalSelection, EvalServers};
 use crate::decide::{Decide, GateId};
-use crate::logic::types::{ToolRef, execution, filtering};
+use crate::logic::types::execution::{Directive, Event, OfferNote, Oversize, Question, Request, Settings, ToolResult};
+use crate::logic::types::{ToolRef, WaitRange, filtering, masking};
 use crate::plan::{CallPlan, plan};
 use crate::rpc;
-use crate::words::{ErrorText, NamedCase};
+use crate::words::NamedCase;
 
 /// The fields of both operations; only `execute` takes `events`.
 #[derive(Deserialize)]
@@ -26,7 +28,7 @@ pub struct GateOp {
     destructive: Option<String>,
     #[serde(default)]
     settings: EvalSettings,
-    events: Option<Vec<EvalEvent>>,
+    events: Option<Vec<Event>>,
 }
 
 /// The settings of a gate beside its rules.
@@ -34,7 +36,7 @@ pub struct GateOp {
 #[serde(default, deny_unknown_fields, expecting = "settings: an object")]
 struct EvalSettings {
     retry: Option<String>,
-    masking: Option<EvalMasks>,
+    masking: Option<masking::Masks>,
     max_result_bytes: Option<u64>,
     spill: Option<bool>,
     summarize_above_tokens: Option<u64>,
@@ -46,22 +48,22 @@ struct EvalSettings {
 
 impl GateOp {
     /// Returns the settings of the gate.
-    fn settings(&mut self, logic: &mut impl Decide) -> Result<execution::Settings, String> {
+    fn settings(&mut self, logic: &mut impl Decide) -> Result<Settings, OpError> {
         let ids: Vec<String> = self.servers.0.iter().map(|(id, _)| id.clone()).collect();
-        let default = logic.default_settings(&ids).map_err(logic_error_text)?;
+        let default = logic.default_settings(&ids)?;
         let given = std::mem::take(&mut self.settings);
         let policy = filtering::Policy {
             servers: self.servers.0.iter().map(|(id, server)| server.rules(id)).collect(),
-            selection: self.selection.take().and_then(EvalSelection::into_selection),
+            selection: self.selection.take().and_then(|selection| selection.servers),
             read_only: self.read_only,
             destructive: self.destructive.as_deref().map_or(Ok(default.policy.destructive), NamedCase::parse)?,
             capabilities: self.capabilities.take(),
         };
-        Ok(execution::Settings {
+        Ok(Settings {
             policy,
             retry: given.retry.as_deref().map_or(Ok(default.retry), NamedCase::parse)?,
             form: given.form.as_deref().map_or(Ok(default.form), NamedCase::parse)?,
-            masks: given.masking.map_or(default.masks, Into::into),
+            masks: given.masking.unwrap_or(default.masks),
             max_result_bytes: given.max_result_bytes.unwrap_or(default.max_result_bytes),
             spill: given.spill.unwrap_or(default.spill),
             summarize_above_tokens: given.summarize_above_tokens.or(default.summarize_above_tokens),
@@ -76,21 +78,21 @@ impl GateOp {
     fn with_gate<L: Decide, T>(
         mut self,
         logic: &mut L,
-        work: impl FnOnce(&mut L, GateId, Self) -> Result<T, String>,
-    ) -> Result<T, String> {
+        work: impl FnOnce(&mut L, GateId, Self) -> Result<T, OpError>,
+    ) -> Result<T, OpError> {
         let settings = self.settings(logic)?;
-        let gate = logic.open_gate(&settings).map_err(logic_error_text)?.map_err(|error| error.error_text())?;
+        let gate = logic.open_gate(&settings)??;
         let done = self.offer(logic, gate).and_then(|()| work(logic, gate, self));
-        logic.close_gate(gate).map_err(logic_error_text)?;
+        logic.close_gate(gate)?;
         done
     }
 
-    fn offer(&self, logic: &mut impl Decide, gate: GateId) -> Result<(), String> {
+    fn offer(&self, logic: &mut impl Decide, gate: GateId) -> Result<(), OpError> {
         for (id, server) in &self.servers.0 {
-            for note in logic.offer(gate, id, &server.tools()).map_err(logic_error_text)? {
+            for note in logic.offer(gate, id, &server.tools())? {
                 // All tools are known here, so a grant that matches two of them is an error.
-                if let execution::OfferNote::AmbiguousGrant(grant) = note {
-                    return Err(grant.error_text());
+                if let OfferNote::AmbiguousGrant(grant) = note {
+                    return Err(grant.into());
                 }
             }
         }
@@ -100,76 +102,78 @@ impl GateOp {
 
 #[derive(Serialize)]
 struct EvalRoute {
-    server: String,
-    tool: String,
+    #[serde(flatten)]
+    tool: ToolRef,
     arguments: Box<RawValue>,
     trace: Vec<String>,
 }
 
 pub fn resolve(logic: &mut impl Decide, op: GateOp) -> OpResult {
     if op.events.is_some() {
-        return Err("unknown field `events`; resolve takes none".to_owned());
+        return Err("unknown field `events`; resolve takes none".to_owned().into());
     }
-    op.with_gate(logic, |logic, gate, op| match plan(logic, gate, op.call.into_call()).map_err(logic_error_text)? {
+    op.with_gate(logic, |logic, gate, op| match plan(logic, gate, op.call.into_call())? {
         Ok(CallPlan { tool, arguments, trace, .. }) => {
-            json_result(&EvalRoute { server: tool.server, tool: tool.tool, arguments: raw(arguments)?, trace })
+            json_result(&EvalRoute { tool, arguments: raw(arguments)?, trace })
         }
-        Err(result) => Err(result.text),
+        Err(result) => Err(result.text.into()),
     })
 }
 
 pub fn execute(logic: &mut impl Decide, op: GateOp) -> OpResult {
     op.with_gate(logic, |logic, gate, op| {
-        let (execution, mut directive) = logic.begin(gate, op.call.into_call()).map_err(logic_error_text)?;
+        let (execution, mut directive) = logic.begin(gate, op.call.into_call())?;
         let mut directives = Vec::new();
-        for EvalEvent(event) in op.events.unwrap_or_default() {
-            if matches!(directive, execution::Directive::Done(_)) {
+        for event in op.events.unwrap_or_default() {
+            if matches!(directive, Directive::Done(_)) {
                 break;
             }
-            directives.push(EvalDirective::new(directive)?);
-            directive = logic.next(execution, event).map_err(logic_error_text)?;
+            directives.push(EvalDirective(directive));
+            directive = logic.next(execution, event)?;
         }
-        directives.push(EvalDirective::new(directive)?);
+        directives.push(EvalDirective(directive));
         json_result(&directives)
     })
 }
 
 #[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-enum EvalDirective {
+struct EvalDirective(#[serde(with = "DirectiveJson")] Directive);
+
+#[derive(Serialize)]
+#[serde(remote = "Directive", rename_all = "snake_case")]
+enum DirectiveJson {
     Connect(Vec<String>),
-    Request { server: String, method: &'static str, params: Box<RawValue> },
+    #[serde(serialize_with = "write_request")]
+    Request(Request),
     Reconnect(String),
     Reauthenticate(String),
-    Wait(EvalWaitRange),
-    Ask { server: String, tool: String, arguments: Box<RawValue>, reason: String },
-    Condense { server: String, tool: String, text: String, spill: bool, summarize: bool },
-    Done { code: &'static str, is_error: bool, text: String },
+    Wait(WaitRange),
+    Ask(Question),
+    Condense(Oversize),
+    #[serde(serialize_with = "write_result")]
+    Done(ToolResult),
 }
 
-impl EvalDirective {
-    fn new(directive: execution::Directive) -> Result<Self, String> {
-        Ok(match directive {
-            execution::Directive::Connect(servers) => EvalDirective::Connect(servers),
-            execution::Directive::Request(execution::Request { tool: ToolRef { server, tool }, arguments, .. }) => {
-                let params = raw(rpc::call_params(&tool, &arguments))?;
-                EvalDirective::Request { server, method: "tools/call", params }
-            }
-            execution::Directive::Reconnect(server) => EvalDirective::Reconnect(server),
-            execution::Directive::Reauthenticate(server) => EvalDirective::Reauthenticate(server),
-            execution::Directive::Wait(range) => EvalDirective::Wait(range.into()),
-            execution::Directive::Ask(question) => EvalDirective::Ask {
-                server: question.tool.server,
-                tool: question.tool.tool,
-                arguments: raw(question.arguments)?,
-                reason: question.reason,
-            },
-            execution::Directive::Condense(execution::Oversize { tool, text, spill, summarize }) => {
-                EvalDirective::Condense { server: tool.server, tool: tool.tool, text, spill, summarize }
-            }
-            execution::Directive::Done(result) => {
-                EvalDirective::Done { code: result.code.name(), is_error: result.is_error, text: result.text }
-            }
-        })
+/// Writes a request as the message that a server gets.
+fn write_request<S: Serializer>(request: &Request, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct EvalRequest<'a> {
+        server: &'a str,
+        method: &'static str,
+        params: Box<RawValue>,
     }
+    let Request { tool: ToolRef { server, tool }, arguments, .. } = request;
+    let params = raw(rpc::call_params(tool, arguments)).map_err(S::Error::custom)?;
+    EvalRequest { server, method: "tools/call", params }.serialize(serializer)
+}
+
+/// Writes the part of a result that the model sees, and its code.
+fn write_result<S: Serializer>(result: &ToolResult, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct EvalResult<'a> {
+        code: &'static str,
+        is_error: bool,
+        text: &'a str,
+    }
+    EvalResult { code: result.code.name(), is_error: result.is_error, text: &result.text }.serialize(serializer)
 }

@@ -1,15 +1,16 @@
 //! The operations of `eval` that call a single function of the logic.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::gate_ops;
-use super::shapes::{EvalFailure, EvalLifecycleEvent, EvalMasks, EvalWaitRange, OrderedMap, fields, raw};
-use super::to_json;
+use super::op_result::{OpResult, json_result, raw};
+use super::shapes::{EvalLifecycleEvent, plain_tool};
+use crate::contract_json::{FailureJson, OrderedMap};
 use crate::decide::Decide;
-use crate::failure::format_chain;
-use crate::logic::types::{Tool, ToolRef, arguments, catalog, filtering, lifecycle, naming, recovery};
-use crate::words::{ErrorText, NamedCase};
+use crate::logic::types::{ToolRef, WaitRange, arguments, catalog, filtering, lifecycle, masking, naming, recovery};
+use crate::words::NamedCase;
 
 /// The names of all operations.
 pub const NAMES: [&str; 14] = [
@@ -29,9 +30,6 @@ pub const NAMES: [&str; 14] = [
     "instructions",
 ];
 
-/// The result of an operation as JSON, or an error text.
-pub type OpResult = Result<Box<RawValue>, String>;
-
 /// Runs the operation on the fields of its line.
 pub fn run(logic: &mut impl Decide, op: &str, line: &str) -> OpResult {
     match op {
@@ -49,18 +47,13 @@ pub fn run(logic: &mut impl Decide, op: &str, line: &str) -> OpResult {
         "execute" => gate_ops::execute(logic, fields(line)?),
         "lifecycle" => lifecycle(logic, fields(line)?),
         "instructions" => instructions(logic, fields(line)?),
-        other => Err(format!("unknown op {other:?}; there are: {}", NAMES.join(", "))),
+        other => Err(format!("unknown op {other:?}; there are: {}", NAMES.join(", ")).into()),
     }
 }
 
-/// Formats a result as JSON.
-pub fn json_result<T: Serialize>(value: &T) -> OpResult {
-    raw(to_json(value))
-}
-
-/// Formats a failure of the logic itself.
-pub fn logic_error_text(error: impl std::error::Error) -> String {
-    format_chain(&error)
+/// Reads the fields of one operation.
+fn fields<T: DeserializeOwned>(line: &str) -> Result<T, String> {
+    serde_json::from_str(line).map_err(|error| error.to_string())
 }
 
 /// The field `op`, which every operation has and which has already been read.
@@ -75,18 +68,11 @@ struct NameOp {
 }
 
 fn normalize(logic: &mut impl Decide, NameOp { name, .. }: NameOp) -> OpResult {
-    json_result(&logic.normalize(&name).map_err(logic_error_text)?)
-}
-
-#[derive(Serialize)]
-struct EvalToolRef {
-    server: String,
-    tool: String,
+    json_result(&logic.normalize(&name)?)
 }
 
 fn split(logic: &mut impl Decide, NameOp { name, .. }: NameOp) -> OpResult {
-    let ToolRef { server, tool } = logic.split(&name).map_err(logic_error_text)?.map_err(|error| error.error_text())?;
-    json_result(&EvalToolRef { server, tool })
+    json_result(&logic.split(&name)??)
 }
 
 #[derive(Deserialize)]
@@ -107,10 +93,7 @@ struct EvalParsed {
 
 fn arguments(logic: &mut impl Decide, op: ArgumentsOp) -> OpResult {
     let schema = op.schema.map(|schema| schema.get().to_owned());
-    let parsed = logic
-        .parse_arguments(&op.text, schema.as_ref())
-        .map_err(logic_error_text)?
-        .map_err(|refusal| refusal.error_text())?;
+    let parsed = logic.parse_arguments(&op.text, schema.as_ref())??;
     let arguments::Parsed { arguments, stage, notes } = parsed;
     let notes = notes.into_iter().map(|note| note.text).collect();
     json_result(&EvalParsed { arguments: raw(arguments)?, stage: stage.name(), notes })
@@ -128,7 +111,7 @@ struct FilterOp {
 
 fn filter(logic: &mut impl Decide, op: FilterOp) -> OpResult {
     let rules = filtering::Rules { allow: op.allow, deny: op.deny.unwrap_or_default() };
-    json_result(&logic.filter(&rules, &op.tools).map_err(logic_error_text)?)
+    json_result(&logic.filter(&rules, &op.tools)?)
 }
 
 #[derive(Deserialize)]
@@ -136,7 +119,7 @@ fn filter(logic: &mut impl Decide, op: FilterOp) -> OpResult {
 struct ClassifyOp {
     #[serde(rename = "op")]
     _op: IgnoredOp,
-    failure: EvalFailure,
+    failure: FailureJson,
     phase: Option<String>,
     attempt: Option<u32>,
     #[serde(default)]
@@ -165,8 +148,7 @@ fn classify(logic: &mut impl Decide, op: ClassifyOp) -> OpResult {
         idempotent: op.tool.idempotent,
         retry: op.retry.as_deref().map_or(Ok(recovery::RetryPolicy::Safe), NamedCase::parse)?,
     };
-    let recovery::Decision { action, trace } =
-        logic.classify(&op.failure.failure()?, context).map_err(logic_error_text)?;
+    let recovery::Decision { action, trace } = logic.classify(&op.failure.failure()?, context)?;
     json_result(&EvalAction { action: action.name(), trace })
 }
 
@@ -186,7 +168,7 @@ struct EvalExtracted {
 
 fn extract(logic: &mut impl Decide, op: ExtractOp) -> OpResult {
     let result = op.result.get().to_owned();
-    let extracted = logic.extract(&result).map_err(logic_error_text)?.map_err(|unreadable| unreadable.error_text())?;
+    let extracted = logic.extract(&result)??;
     json_result(&EvalExtracted { content: extracted.text, is_error: extracted.is_error })
 }
 
@@ -198,14 +180,14 @@ struct MaskOp {
     groups: Option<Vec<String>>,
     patterns: Option<Vec<String>>,
     #[serde(default)]
-    custom: Vec<super::shapes::EvalCustomMask>,
+    custom: Vec<masking::CustomMask>,
     text: String,
 }
 
 fn mask(logic: &mut impl Decide, op: MaskOp) -> OpResult {
     let MaskOp { groups, patterns, custom, text, .. } = op;
-    let masks = EvalMasks { groups: groups.unwrap_or_default(), patterns: patterns.unwrap_or_default(), custom };
-    json_result(&logic.mask(&masks.into(), &text).map_err(logic_error_text)?.map_err(|error| error.error_text())?)
+    let (groups, patterns) = (groups.unwrap_or_default(), patterns.unwrap_or_default());
+    json_result(&logic.mask(&masking::Masks { groups, patterns, custom }, &text)??)
 }
 
 #[derive(Deserialize)]
@@ -226,7 +208,7 @@ fn too_long() -> String {
 fn truncate(logic: &mut impl Decide, op: TruncateOp) -> OpResult {
     // The logic takes 0 for no limit; people also write a negative number.
     let max_bytes = u64::try_from(op.max_bytes).unwrap_or(0);
-    json_result(&logic.truncate(&op.text, max_bytes, &op.why).map_err(logic_error_text)?)
+    json_result(&logic.truncate(&op.text, max_bytes, &op.why)?)
 }
 
 #[derive(Deserialize)]
@@ -251,8 +233,8 @@ struct EvalCandidate {
 #[derive(Serialize)]
 struct EvalFittedTool {
     name: String,
-    server: String,
-    tool: String,
+    #[serde(flatten)]
+    tool: ToolRef,
     schema: Box<RawValue>,
 }
 
@@ -263,11 +245,8 @@ fn fit(logic: &mut impl Decide, op: FitOp) -> OpResult {
         schema: shape.schema.map(|schema| schema.get().to_owned()),
     };
     let tools: Vec<naming::Candidate> = op.tools.into_iter().map(candidate).collect();
-    let fitted = logic.fit(&tools, &audience).map_err(logic_error_text)?.map_err(|error| error.error_text())?;
-    let shape = |fitted: naming::FittedTool| {
-        let ToolRef { server, tool } = fitted.tool;
-        Ok(EvalFittedTool { name: fitted.name, server, tool, schema: raw(fitted.schema)? })
-    };
+    let fitted = logic.fit(&tools, &audience)??;
+    let shape = |naming::FittedTool { name, tool, schema }| Ok(EvalFittedTool { name, tool, schema: raw(schema)? });
     json_result(&fitted.into_iter().map(shape).collect::<Result<Vec<_>, String>>()?)
 }
 
@@ -281,7 +260,7 @@ struct BackoffOp {
 }
 
 fn backoff(logic: &mut impl Decide, op: BackoffOp) -> OpResult {
-    json_result(&logic.restart_delay(op.attempt, op.schedule_ms.as_deref()).map_err(logic_error_text)?)
+    json_result(&logic.restart_delay(op.attempt, op.schedule_ms.as_deref())?)
 }
 
 #[derive(Deserialize)]
@@ -320,27 +299,19 @@ struct EvalStep {
 }
 
 #[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum EvalCommand {
+struct EvalCommand(#[serde(with = "CommandJson")] lifecycle::Command);
+
+#[derive(Serialize)]
+#[serde(remote = "lifecycle::Command", rename_all = "kebab-case")]
+enum CommandJson {
     Connect,
     Probe,
     Stop,
-    WaitUntil(EvalWaitRange),
-}
-
-impl From<lifecycle::Command> for EvalCommand {
-    fn from(command: lifecycle::Command) -> Self {
-        match command {
-            lifecycle::Command::Connect => EvalCommand::Connect,
-            lifecycle::Command::Probe => EvalCommand::Probe,
-            lifecycle::Command::Stop => EvalCommand::Stop,
-            lifecycle::Command::WaitUntil(range) => EvalCommand::WaitUntil(range.into()),
-        }
-    }
+    WaitUntil(WaitRange),
 }
 
 fn lifecycle(logic: &mut impl Decide, op: LifecycleOp) -> OpResult {
-    let default = logic.default_policy().map_err(logic_error_text)?;
+    let default = logic.default_policy()?;
     let given = op.policy;
     let policy = lifecycle::Policy {
         eager: given.eager.unwrap_or(default.eager),
@@ -351,12 +322,12 @@ fn lifecycle(logic: &mut impl Decide, op: LifecycleOp) -> OpResult {
         one_shot: default.one_shot,
         prove: default.prove,
     };
-    let mut server = logic.initial(given.enabled.unwrap_or(true)).map_err(logic_error_text)?;
+    let mut server = logic.initial(given.enabled.unwrap_or(true))?;
     let mut steps = Vec::new();
     for TimedEvent { at_ms, event } in op.events {
-        let transition = logic.step(server, &event.0, &policy, at_ms).map_err(logic_error_text)?;
+        let transition = logic.step(server, &event.0, &policy, at_ms)?;
         server = transition.server;
-        let commands = transition.commands.into_iter().map(EvalCommand::from).collect();
+        let commands = transition.commands.into_iter().map(EvalCommand).collect();
         steps.push(EvalStep { at_ms, state: server.state.name(), commands });
     }
     json_result(&steps)
@@ -383,17 +354,12 @@ struct EvalNotes {
 
 fn instructions(logic: &mut impl Decide, op: InstructionsOp) -> OpResult {
     let offer = |(server, notes): &(String, EvalNotes)| {
-        let tool = |(name, _): &(String, String)| Tool {
-            name: name.clone(),
-            description: None,
-            input_schema: None,
-            annotations: super::shapes::EvalAnnotations::default().into(),
-        };
+        let tool = |(name, _): &(String, String)| plain_tool(name.clone());
         catalog::Offered { server: server.clone(), tools: notes.tools.0.iter().map(tool).collect() }
     };
     let offers: Vec<catalog::Offered> = op.servers.0.iter().map(offer).collect();
     // Use the names that the model would see.
-    let exposed = logic.expose(&offers, &naming::NamingStyle::DoubleUnderscore).map_err(logic_error_text)?;
+    let exposed = logic.expose(&offers, &naming::NamingStyle::DoubleUnderscore)?;
     let name_of = |server: &str, tool: &str| {
         let same = |exposed: &&catalog::ExposedTool| exposed.tool.server == server && exposed.tool.tool == tool;
         exposed.iter().find(same).map_or_else(|| tool.to_owned(), |exposed| exposed.name.clone())
@@ -405,5 +371,5 @@ fn instructions(logic: &mut impl Decide, op: InstructionsOp) -> OpResult {
     };
     let servers: Vec<catalog::ServerNotes> = op.servers.0.into_iter().map(notes).collect();
     let failed = op.failed.0.into_iter().map(|(server, reason)| catalog::FailedServer { server, reason });
-    json_result(&logic.instructions(&servers, &failed.collect::<Vec<_>>()).map_err(logic_error_text)?)
+    json_result(&logic.instructions(&servers, &failed.collect::<Vec<_>>())?)
 }

@@ -6,6 +6,13 @@ pub use generated::types::{
     Annotations, Failure, HttpFailure, Json, Phase, RpcFailure, Tool, ToolRef, Trace, WaitRange,
 };
 
+impl Default for Annotations {
+    /// Returns the annotations of a tool that has none.
+    fn default() -> Self {
+        Annotations { read_only: None, destructive: None, idempotent: None, open_world: None }
+    }
+}
+
 /// Parsing of text as the arguments of a tool.
 pub mod arguments {
     pub use super::generated::arguments::{Note, NoteKind, Parsed, Refusal, Stage};

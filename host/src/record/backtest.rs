@@ -1,33 +1,21 @@
 //! Replays all records of a folder on all cores: as they were, or on a candidate.
 
+mod shared;
 mod worker;
 
-use std::collections::HashMap;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Mutex, PoisonError};
 
 use super::candidate::Candidate;
 use super::folder;
-use super::line::{self, LineDamage, Record};
-use super::reader::{LinePosition, LineState, RecordLines, SharedPartError, SharedParts};
+use super::line::{self, Record};
+use super::reader::{LinePosition, LineState, RecordLines, SharedParts};
 use super::report::BacktestReport;
-use crate::gate::GateError;
-use crate::logic::{Component, ComponentOptions, EMBEDDED_DIGEST, LogicError};
+use crate::logic::ComponentOptions;
+use shared::{BacktestContext, LineBatch};
+pub use shared::{BacktestError, RecordFilter};
 use worker::BacktestWorker;
-
-/// Selects the records to replay.
-#[derive(Clone, Debug, Default)]
-pub struct RecordFilter {
-    /// Selects calls made at this time or later, in UTC, as RFC 3339 writes it.
-    pub since: Option<String>,
-    /// Selects calls of tools with a name, in any form, that equals or matches this glob.
-    pub tool: Option<String>,
-    /// Selects calls of this principal.
-    pub principal: Option<String>,
-}
 
 /// A run that replays all records of a folder.
 pub struct Backtest {
@@ -42,48 +30,6 @@ pub struct Backtest {
     /// The number of threads.
     pub threads: usize,
 }
-
-/// The reason why nothing could be replayed.
-#[derive(Debug, thiserror::Error)]
-pub enum BacktestError {
-    /// The folder cannot be read.
-    #[error("cannot read the records in {}", dir.display())]
-    Folder {
-        /// The folder.
-        dir: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The folder has no records.
-    #[error("there are no records in {}", .0.display())]
-    Empty(PathBuf),
-    /// The record of the call was changed after it was written.
-    #[error("{spot}: {damage}")]
-    Damaged {
-        /// The position of the record.
-        spot: LinePosition,
-        /// The damage that was found.
-        damage: LineDamage,
-    },
-    /// No gate can be opened with the candidate's configuration.
-    #[error("the configuration cannot be used: {0}")]
-    Settings(String),
-    /// The component cannot be started.
-    #[error(transparent)]
-    Logic(#[from] LogicError),
-}
-
-impl From<GateError> for BacktestError {
-    fn from(error: GateError) -> Self {
-        match error {
-            GateError::Logic(error) => BacktestError::Logic(error),
-            other => BacktestError::Settings(other.to_string()),
-        }
-    }
-}
-
-/// A batch of lines on their way to a worker.
-type Batch = Vec<(LinePosition, LineState, Vec<u8>)>;
 
 impl Backtest {
     /// Returns the size of all records, to show progress.
@@ -101,20 +47,14 @@ impl Backtest {
         }
         let threads = self.threads.max(1);
         let (candidate, unusable) = self.candidate.checked(&self.options)?;
-        let shared = ComponentCache {
-            parts: SharedParts::of(&self.dir),
-            known: Mutex::default(),
-            candidate,
-            test: self,
-            crashes: AtomicUsize::new(0),
-        };
-        let (sender, receiver) = sync_channel::<Batch>(2 * threads);
+        let shared = BacktestContext::new(SharedParts::of(&self.dir), candidate, &self.filter, &self.options);
+        let (sender, receiver) = sync_channel::<LineBatch>(2 * threads);
         let receiver = Mutex::new(receiver);
         std::thread::scope(|scope| {
             let workers: Vec<_> =
                 (0..threads).map(|_| scope.spawn(|| BacktestWorker::new(&shared).run(&receiver))).collect();
             let mut lines = RecordLines::of_segments(segments);
-            let (mut batch, mut read, mut bytes) = (Batch::new(), 0, 0);
+            let (mut batch, mut read, mut bytes) = (LineBatch::new(), 0, 0);
             let outcome = loop {
                 let mut line = Vec::new();
                 match lines.next(&mut line) {
@@ -147,43 +87,6 @@ impl Backtest {
             report.stopped = shared.is_aborted();
             outcome.map(|()| report)
         })
-    }
-}
-
-/// The components that records name; each is loaded once.
-struct ComponentCache<'a> {
-    parts: SharedParts,
-    known: Mutex<HashMap<String, Result<Component, String>>>,
-    candidate: Candidate,
-    test: &'a Backtest,
-    /// How many calls have crashed a component so far.
-    crashes: AtomicUsize,
-}
-
-impl ComponentCache<'_> {
-    /// Reports whether a component crashed so often that the run should stop.
-    fn is_aborted(&self) -> bool {
-        self.crashes.load(Ordering::Relaxed) >= MOST_BREAKS
-    }
-
-    /// Returns the component with this digest, or says what is missing.
-    fn get(&self, digest: &str) -> Result<Component, String> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.entry(digest.to_owned()).or_insert_with(|| self.load(digest)).clone()
-    }
-
-    fn load(&self, digest: &str) -> Result<Component, String> {
-        let options = &self.test.options;
-        if digest == EMBEDDED_DIGEST {
-            return Component::embedded(options).map_err(|error| error.to_string());
-        }
-        let bytes = self.parts.component(digest).map_err(|error| match error {
-            SharedPartError::Missing { .. } => {
-                format!("{error}, and this toolgate has a different one built in; pass its file with --logic")
-            }
-            other => other.to_string(),
-        })?;
-        Component::from_bytes(&bytes, options).map_err(|error| error.to_string())
     }
 }
 
@@ -221,5 +124,3 @@ pub fn find(dir: &Path, id: &str) -> Result<Option<(LinePosition, Record)>, Back
 /// The number of lines in a batch.
 const BATCH: usize = 64;
 const BATCH_BYTES: usize = 1 << 20;
-/// The number of crashes after which the run stops.
-const MOST_BREAKS: usize = 5;

@@ -7,38 +7,21 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
-use super::directive::{ContentDigest, RecordedDirective};
-use super::event::RecordedEvent;
+use super::digest::{ContentDigest, json_sha256};
+use super::directive::RecordedDirective;
 use super::folder::SharedPart;
-use super::line::{MaskedPart, Record, RecordedStep, VERSION};
-use super::recorded_settings::RecordedSettings;
+use super::line::{MaskedPart, Record, VERSION};
+use super::record_error::RecordError;
 use super::replay::{KeyedOffers, KeyedSettings, ReplayCall, ReplayError, Replayer};
-use super::steps::steps;
+use super::steps::{RecordedStep, steps};
 use super::store::{PartStore, ToolMasks};
-use super::text::{JsonText, sha256};
 use super::writer::RecordWriter;
-use crate::calendar::Utc;
-use crate::calendar::millis;
+use crate::calendar::{Utc, millis};
 use crate::config::secrets::Secrets;
 use crate::finished_call::FinishedCall;
-use crate::logic::types::execution::{Settings, ToolCall};
-use crate::logic::types::masking;
+use crate::logic::types::execution::{Condensed, Event, Failed, Settings, ToolCall};
+use crate::logic::types::{Failure, RpcFailure, ToolRef, masking};
 use crate::logic::{CallHistory, Component};
-
-/// The reason why a call was not recorded.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum RecordError {
-    #[error(transparent)]
-    Disk(#[from] std::io::Error),
-    /// The call holds a secret that cannot be removed.
-    #[error("the call holds a secret that cannot be removed")]
-    Withheld,
-    /// The record is longer than a file may be.
-    #[error("the record would have {0} bytes")]
-    TooLong(usize),
-    #[error(transparent)]
-    Replay(#[from] ReplayError),
-}
 
 /// Builds and writes records.
 pub(super) struct RecordBuilder {
@@ -73,7 +56,10 @@ impl RecordBuilder {
         writer.store_part(SharedPart::Component, &self.digest, self.component.bytes())?;
         let settings = self.store.settings(&settings, writer)?;
         let masks = !self.raw && masks_anything(&settings.shared.value);
-        let key = if masks { masks_key(&settings.shared.value) } else { Arc::from("") };
+        let key = match masks {
+            true => json_sha256(&(&settings.shared.value.masks, &settings.shared.value.server_masks)).into(),
+            false => Arc::from(""),
+        };
         let (component, replayer) = (&self.component, &mut self.replayer);
         let mut mask = |server: &str, json: &str| -> Result<String, RecordError> {
             Ok(start_replayer(replayer, component)?.mask_json(&settings.shared, server, json)?)
@@ -135,14 +121,12 @@ impl RecordBuilder {
         writer: &mut RecordWriter,
     ) -> Result<(), RecordError> {
         let RecordContext { settings, offers, changes } = around;
-        let (id, name, arguments) = (record.id.clone(), record.name.clone(), record.arguments.clone());
-        let call = ToolCall { id, name, arguments };
+        let call = record.call();
         let script = ReplayCall { call: &call, settings: &settings, offers: &offers, steps: &record.steps, changes };
-        let directive = self.replayer()?.replay(script)?;
-        let live = record.steps.iter().map(|step| step.say.kind());
-        if directive.iter().map(RecordedDirective::kind).eq(live) {
-            for (step, say) in record.steps.iter_mut().zip(directive) {
-                step.say = say;
+        let directives = self.replayer()?.replay(script)?;
+        if directives.iter().map(RecordedDirective::kind).eq(record.directives().map(RecordedDirective::kind)) {
+            for (step, directive) in record.steps.iter_mut().zip(directives) {
+                step.directive = directive;
             }
         } else {
             // A record that cannot be replayed is better than none.
@@ -190,7 +174,7 @@ impl RecordBuilder {
         }
         for event in record.steps.iter_mut().filter_map(|step| step.event.as_mut()) {
             let mut changed = false;
-            if let RecordedEvent::Answered(JsonText(json)) = event {
+            if let Event::Answered(json) = event {
                 let mut masked = mask_json(replayer, settings, &servers, json)?;
                 changed = masked != *json;
                 if json.starts_with('{') && !masked.starts_with('{') {
@@ -198,7 +182,7 @@ impl RecordBuilder {
                 }
                 *json = masked;
             }
-            for text in event.texts() {
+            for text in texts(event) {
                 let masked = mask_text(replayer, settings, &servers, text)?;
                 changed |= masked != *text;
                 *text = masked;
@@ -222,16 +206,13 @@ impl RecordBuilder {
         };
         redact(&mut record.name, MaskedPart::Name);
         redact(&mut record.arguments, MaskedPart::Arguments);
-        for event in record.steps.iter_mut().filter_map(|step| step.event.as_mut()) {
-            match event {
-                RecordedEvent::Answered(JsonText(json)) => redact(json, MaskedPart::Answer),
-                RecordedEvent::Forwarded(forwarded) => {
-                    if let Some(answer) = &mut forwarded.answer {
-                        redact(answer, MaskedPart::Answer);
-                    }
-                }
-                other => other.texts().into_iter().for_each(|text| redact(text, MaskedPart::Answer)),
-            }
+        for step in &mut record.steps {
+            let answer = step.forwarded.iter_mut().filter_map(|forwarded| forwarded.answer.as_mut());
+            let answered = step.event.iter_mut().flat_map(|event| match event {
+                Event::Answered(json) => vec![json],
+                other => texts(other),
+            });
+            answer.chain(answered).for_each(|text| redact(text, MaskedPart::Answer));
         }
     }
 
@@ -242,9 +223,9 @@ impl RecordBuilder {
         let secrets = self.store.secrets().clone();
         let masks = !self.raw && masks_anything(&settings.value);
         for step in &mut record.steps {
-            let text = match &mut step.say {
-                RecordedDirective::Request(sent) => &mut sent.arguments.0,
-                RecordedDirective::Ask(asked) => &mut asked.arguments.0,
+            let text = match &mut step.directive {
+                RecordedDirective::Request(sent) => &mut sent.arguments,
+                RecordedDirective::Ask(asked) => &mut asked.arguments,
                 RecordedDirective::Done(ended) => match &mut ended.text {
                     Some(text) => text,
                     None => continue,
@@ -270,32 +251,47 @@ fn start_replayer<'p>(
     replayer: &'p mut Option<Replayer>,
     component: &Component,
 ) -> Result<&'p mut Replayer, RecordError> {
-    if replayer.is_none() {
-        *replayer = Some(Replayer::new(component.clone()).map_err(ReplayError::from)?);
+    match replayer {
+        Some(known) => Ok(known),
+        None => Ok(replayer.insert(Replayer::new(component.clone()).map_err(ReplayError::from)?)),
     }
-    replayer.as_mut().ok_or(RecordError::Withheld)
+}
+
+/// Returns the texts of an event that others wrote and that may hold secrets; JSON is not among them.
+fn texts(event: &mut Event) -> Vec<&mut String> {
+    match event {
+        Event::Failed(Failed {
+            failure:
+                Failure::Connect(text)
+                | Failure::Protocol(text)
+                | Failure::QueueFull(text)
+                | Failure::NeedsAuth(text)
+                | Failure::RestartFailed(text)
+                | Failure::Rpc(RpcFailure { message: text, .. }),
+            ..
+        }) => vec![text],
+        Event::Condensed(Condensed { kept, summary }) => kept.iter_mut().chain(summary).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// Returns the length and digest of what the caller got.
 fn caller_digest(steps: &[RecordedStep]) -> Option<ContentDigest> {
-    let RecordedStep { event, say: RecordedDirective::Done(ended), .. } = steps.last()? else { return None };
-    if let Some(RecordedEvent::Forwarded(forwarded)) = event
-        && !forwarded.sha256.is_empty()
-    {
-        return Some(ContentDigest { bytes: forwarded.bytes, sha256: forwarded.sha256.clone() });
+    let RecordedStep { forwarded, directive: RecordedDirective::Done(ended), .. } = steps.last()? else { return None };
+    if let Some(forwarded) = forwarded {
+        return Some(forwarded.digest.clone());
     }
     ended.text.as_deref().map(ContentDigest::of).or_else(|| ended.content.clone())
 }
 
 /// Returns the server of the call, if known, and the arguments as they were read.
 fn target_server(steps: &[RecordedStep]) -> (Option<String>, Option<String>) {
-    let found = steps.iter().find_map(|step| match &step.say {
-        RecordedDirective::Request(sent) => Some((Some(sent.server.clone()), Some(sent.arguments.0.clone()))),
-        RecordedDirective::Ask(asked) => Some((Some(asked.server.clone()), Some(asked.arguments.0.clone()))),
-        RecordedDirective::Done(ended) => Some((ended.server.clone(), None)),
-        _ => None,
+    let first = steps.iter().map(|step| &step.directive).find(|directive| match directive {
+        RecordedDirective::Done(_) => true,
+        other => other.arguments().is_some(),
     });
-    found.unwrap_or_default()
+    let server = first.and_then(RecordedDirective::tool).map(|ToolRef { server, .. }| server.clone());
+    (server, first.and_then(RecordedDirective::arguments).cloned())
 }
 
 /// Returns the servers whose masks apply to a call: its own, or every server with masks if its own is unknown.
@@ -330,11 +326,6 @@ fn mask_text(
 
 fn is_json(text: &str) -> bool {
     text.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
-}
-
-/// Returns the key of a gate's masks.
-fn masks_key(settings: &Settings) -> Arc<str> {
-    sha256(RecordedSettings::masks_of(settings).as_bytes()).into()
 }
 
 fn masks_anything(settings: &Settings) -> bool {

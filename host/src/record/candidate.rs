@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::digest_cache::digest;
+use super::digest::json_sha256;
 use super::directive::{RecordedDirective, RecordedResult};
-use super::recorded_settings::RecordedSettings;
 use super::replay::{Keyed, KeyedSettings, ReplayError, Replayer};
 use crate::config::model::Config;
 use crate::gate::{GateError, GateView, LOCAL, check, views};
@@ -13,7 +12,6 @@ use crate::logic::types::execution::{Code, ResultForm, Settings};
 use crate::logic::types::filtering::SelectedServer;
 use crate::logic::types::masking::{CustomMask, Masks};
 use crate::logic::{Component, ComponentOptions};
-use crate::words::NamedCase;
 
 /// The component and the configuration to try calls on; without either, calls are replayed as they were.
 #[derive(Clone, Default)]
@@ -98,7 +96,7 @@ impl CandidateSettings {
                 view.max_result_bytes = limit;
                 let settings = crate::gate::settings(replayer.logic(), config, &view)?;
                 // The key is the digest, so unchanged settings compare equal to the recorded ones.
-                Some(Keyed { key: digest(&RecordedSettings::from(&settings)), value: Arc::new(settings) })
+                Some(Keyed { key: json_sha256(&settings).into(), value: Arc::new(settings) })
             }
         };
         if self.0.len() >= MOST_TRIED {
@@ -112,8 +110,7 @@ impl CandidateSettings {
 /// Returns the directive for a principal that the candidate's configuration does not admit.
 pub(crate) fn unknown_principal() -> RecordedDirective {
     RecordedDirective::Done(Box::new(RecordedResult {
-        code: Code::NotAllowed.name().to_owned(),
-        server: None,
+        code: Code::NotAllowed,
         tool: None,
         text: Some("no such principal".to_owned()),
         content: None,
@@ -173,7 +170,6 @@ const WITH_BASIC: [&str; 3] = ["secrets", "security", "kubernetes"];
 
 #[cfg(test)]
 mod tests {
-    use super::super::recorded_settings::RecordedSettings;
     use super::*;
     use crate::decide::Decide;
     use crate::logic::Supervisor;
@@ -181,13 +177,12 @@ mod tests {
     /// Settings with these masks, for all servers and for server `one`.
     fn settings(masks: &str, own: &str) -> Settings {
         let json = format!(
-            r#"{{"servers":[],"selection":null,"read_only":false,"destructive":"allow","capabilities":null,
+            r#"{{"policy":{{"servers":[],"selection":null,"read_only":false,"destructive":"allow","capabilities":null}},
             "style":"dot","bare_names":false,"describe_server":false,"check_arguments":true,"retry":"safe",
-            "masks":{{{masks}}},"server_masks":[{{"server":"one","masks":{{{own}}}}}],"form":"text","max_result_bytes":0,
-            "spill":false,"summarize_above_tokens":null}}"#
+            "masking":{{{masks}}},"server_masking":[{{"server":"one","masks":{{{own}}}}}],"form":"text",
+            "max_result_bytes":0,"spill":false,"summarize_above_tokens":null,"ask_max_bytes":0}}"#
         );
-        Settings::try_from(serde_json::from_str::<RecordedSettings>(&json).expect("the test's settings are right"))
-            .unwrap()
+        serde_json::from_str(&json).expect("the test's settings are right")
     }
 
     #[test]

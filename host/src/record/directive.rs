@@ -1,12 +1,11 @@
 //! The recorded form of a directive: complete, except that a tool's output is replaced by its digest.
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
-use super::text::{JsonText, hex, sha256};
-use crate::logic::types::execution::{Directive, Oversize, Question, Request, ToolResult};
+use super::digest::ContentDigest;
+use crate::contract_json::json_text;
+use crate::logic::types::execution::{Code, Directive, Oversize, Question, Request, ToolResult};
 use crate::logic::types::{ToolRef, WaitRange};
-use crate::words::NamedCase;
 
 /// The recorded form of a directive; directives are the same if their recorded forms are equal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,15 +19,10 @@ pub enum RecordedDirective {
     Reconnect(String),
     /// Get a new authorization for this server.
     Reauthenticate(String),
-    /// Wait for a time between these, in milliseconds.
-    Wait {
-        /// The shortest wait.
-        min_ms: u64,
-        /// The longest wait.
-        max_ms: u64,
-    },
+    /// Wait for a time in this range.
+    Wait(WaitRange),
     /// Ask a person for approval.
-    Ask(RecordedQuestion),
+    Ask(Question),
     /// Keep or summarize a long text.
     Condense(RecordedLongText),
     /// The call ends with this result.
@@ -38,37 +32,23 @@ pub enum RecordedDirective {
 /// The recorded form of a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedRequest {
-    /// The server of the tool.
-    pub server: String,
     /// The tool.
-    pub tool: String,
+    #[serde(flatten)]
+    pub tool: ToolRef,
     /// Its arguments.
-    pub arguments: JsonText,
+    #[serde(with = "json_text")]
+    pub arguments: String,
     /// A result with at most this many bytes of text may be passed through unread.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub forward_up_to: Option<u64>,
-}
-
-/// The recorded form of a question to a person.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RecordedQuestion {
-    /// The server of the tool.
-    pub server: String,
-    /// The tool.
-    pub tool: String,
-    /// Its arguments.
-    pub arguments: JsonText,
-    /// The rule that asks.
-    pub reason: String,
 }
 
 /// The recorded form of a text that is too long.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedLongText {
-    /// The server of the tool.
-    pub server: String,
     /// The tool.
-    pub tool: String,
+    #[serde(flatten)]
+    pub tool: ToolRef,
     /// The length and digest of the text.
     pub text: ContentDigest,
     /// Whether the text is kept in a file.
@@ -81,18 +61,15 @@ pub struct RecordedLongText {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedResult {
     /// The code of the result.
-    pub code: String,
-    /// The server of the tool, if a tool was found.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub server: Option<String>,
+    pub code: Code,
     /// The tool, if one was found.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub tool: Option<String>,
+    #[serde(flatten)]
+    pub tool: Option<ToolRef>,
     /// The text for the model, if toolgate wrote it and not a tool.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// The length and digest of the tool's output: text, content blocks and structured content.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<ContentDigest>,
     /// How often the request was sent.
     pub attempts: u32,
@@ -103,49 +80,21 @@ pub struct RecordedResult {
     pub trace: Vec<String>,
 }
 
-/// The length of a content, and its SHA-256.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ContentDigest {
-    /// The length in bytes.
-    pub bytes: u64,
-    /// The SHA-256, in hexadecimal.
-    pub sha256: String,
-}
-
-impl ContentDigest {
-    /// Computes the length and digest of a text.
-    pub fn of(text: &str) -> Self {
-        ContentDigest { bytes: text.len() as u64, sha256: sha256(text.as_bytes()) }
-    }
-}
-
 impl From<Directive> for RecordedDirective {
     fn from(directive: Directive) -> Self {
         match directive {
             Directive::Connect(servers) => RecordedDirective::Connect(servers),
-            Directive::Request(Request { tool: ToolRef { server, tool }, arguments, forward }) => {
+            Directive::Request(Request { tool, arguments, forward }) => {
                 let forward_up_to = forward.map(|forward| forward.up_to);
-                RecordedDirective::Request(RecordedRequest {
-                    server,
-                    tool,
-                    arguments: JsonText(arguments),
-                    forward_up_to,
-                })
+                RecordedDirective::Request(RecordedRequest { tool, arguments, forward_up_to })
             }
             Directive::Reconnect(server) => RecordedDirective::Reconnect(server),
             Directive::Reauthenticate(server) => RecordedDirective::Reauthenticate(server),
-            Directive::Wait(WaitRange { min_ms, max_ms }) => RecordedDirective::Wait { min_ms, max_ms },
-            Directive::Ask(Question { tool: ToolRef { server, tool }, arguments, reason }) => {
-                RecordedDirective::Ask(RecordedQuestion { server, tool, arguments: JsonText(arguments), reason })
-            }
-            Directive::Condense(Oversize { tool: ToolRef { server, tool }, text, spill, summarize }) => {
-                RecordedDirective::Condense(RecordedLongText {
-                    server,
-                    tool,
-                    text: ContentDigest::of(&text),
-                    spill,
-                    summarize,
-                })
+            Directive::Wait(range) => RecordedDirective::Wait(range),
+            Directive::Ask(question) => RecordedDirective::Ask(question),
+            Directive::Condense(Oversize { tool, text, spill, summarize }) => {
+                let text = ContentDigest::of(&text);
+                RecordedDirective::Condense(RecordedLongText { tool, text, spill, summarize })
             }
             Directive::Done(result) => RecordedDirective::Done(Box::new(RecordedResult::from(result))),
         }
@@ -156,48 +105,52 @@ impl From<ToolResult> for RecordedResult {
     fn from(result: ToolResult) -> Self {
         let content = result_digest(&result);
         let ToolResult { tool, text, code, attempts, truncated, trace, .. } = result;
-        let (server, tool) = tool.map(|ToolRef { server, tool }| (server, tool)).unzip();
-        let ours = !is_answer(code.name()) && !text.is_empty();
+        let ours = !is_answer(code) && !text.is_empty();
         let (text, content) = if ours { (Some(text), None) } else { (None, content) };
-        RecordedResult { code: code.name().to_owned(), server, tool, text, content, attempts, truncated, trace }
+        RecordedResult { code, tool, text, content, attempts, truncated, trace }
+    }
+}
+
+impl RecordedResult {
+    /// Returns the server of the tool; empty if no tool was found.
+    pub fn server(&self) -> &str {
+        self.tool.as_ref().map_or("", |tool| &tool.server)
     }
 }
 
 /// Reports whether a call with this code returns the tool's output.
-pub fn is_answer(code: &str) -> bool {
-    matches!(code, "ok" | "tool-error")
+pub fn is_answer(code: Code) -> bool {
+    matches!(code, Code::Ok | Code::ToolError)
 }
 
 /// Computes the length and digest of the output in a result; `None` if it has no output.
 ///
-/// A result that is passed through has the digest of the server's JSON. Otherwise the digest covers all parts, each
-/// preceded by its length.
-pub fn result_digest(result: &ToolResult) -> Option<ContentDigest> {
+/// A result that is passed through has the digest of the server's JSON. Otherwise the digest covers all parts.
+fn result_digest(result: &ToolResult) -> Option<ContentDigest> {
     let ToolResult { text, content, structured, more, answer, .. } = result;
-    if let Some(answer) = answer {
-        return Some(ContentDigest::of(answer));
+    match answer {
+        Some(answer) => Some(ContentDigest::of(answer)),
+        None => ContentDigest::of_parts(std::iter::once(text).chain(content).chain(structured).chain(more)),
     }
-    let parts = || std::iter::once(text).chain(content).chain(structured).chain(more);
-    let bytes = parts().map(String::len).sum::<usize>() as u64;
-    if bytes == 0 {
-        return None;
-    }
-    let mut hash = Sha256::new();
-    for part in parts() {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part.as_bytes());
-    }
-    Some(ContentDigest { bytes, sha256: hex(&hash.finalize()) })
 }
 
 impl RecordedDirective {
-    /// Returns the server and name of the tool that the directive is about, if any.
-    pub fn tool(&self) -> Option<(String, String)> {
+    /// Returns the tool that the directive is about, if any.
+    pub fn tool(&self) -> Option<&ToolRef> {
         match self {
-            RecordedDirective::Done(ended) => Some((ended.server.clone()?, ended.tool.clone()?)),
-            RecordedDirective::Request(sent) => Some((sent.server.clone(), sent.tool.clone())),
-            RecordedDirective::Ask(asked) => Some((asked.server.clone(), asked.tool.clone())),
-            RecordedDirective::Condense(long) => Some((long.server.clone(), long.tool.clone())),
+            RecordedDirective::Done(ended) => ended.tool.as_ref(),
+            RecordedDirective::Request(sent) => Some(&sent.tool),
+            RecordedDirective::Ask(asked) => Some(&asked.tool),
+            RecordedDirective::Condense(long) => Some(&long.tool),
+            _ => None,
+        }
+    }
+
+    /// Returns the arguments that the directive shows or sends, if any.
+    pub fn arguments(&self) -> Option<&String> {
+        match self {
+            RecordedDirective::Request(sent) => Some(&sent.arguments),
+            RecordedDirective::Ask(asked) => Some(&asked.arguments),
             _ => None,
         }
     }
@@ -220,7 +173,7 @@ impl RecordedDirective {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logic::types::execution::{Code, Forward};
+    use crate::logic::types::execution::Forward;
 
     fn result() -> ToolResult {
         ToolResult {

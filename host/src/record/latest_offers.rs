@@ -66,10 +66,9 @@ fn unknown_servers<'a>(script: &ReplayCall<'_>, now: &'a [RecordedDirective]) ->
     };
     let has = |offers: &KeyedOffers, server: &str| offers.value.iter().any(|(known, _)| known == server);
     let tried = |server: &str| {
-        script
-            .steps
-            .iter()
-            .any(|step| matches!(&step.say, RecordedDirective::Connect(then) if then.iter().any(|id| id == server)))
+        script.steps.iter().any(
+            |step| matches!(&step.directive, RecordedDirective::Connect(then) if then.iter().any(|id| id == server)),
+        )
     };
     let mut wanted: Vec<&str> = now.iter().flat_map(connects).map(String::as_str).collect();
     wanted.dedup();

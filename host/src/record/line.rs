@@ -1,11 +1,12 @@
 //! The line of one record: JSON with a digest of itself and of the line before it.
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
-use super::directive::{ContentDigest, RecordedDirective};
-use super::event::RecordedEvent;
-use super::text::hex;
+use super::digest::{ContentDigest, sha256};
+use super::directive::RecordedDirective;
+use super::steps::RecordedStep;
+use crate::logic::types::ToolRef;
+use crate::logic::types::execution::ToolCall;
 
 /// One call: everything it was decided on, and what was decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,7 +20,7 @@ pub struct Record {
     /// The duration of the call, in milliseconds.
     pub ms: f64,
     /// The principal that made the call, if known.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
     /// The digest of the component.
     pub component: String,
@@ -34,16 +35,16 @@ pub struct Record {
     /// The first directive, then each event with the directive that followed.
     pub steps: Vec<RecordedStep>,
     /// The length and digest of what the caller got, if it got an answer.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<ContentDigest>,
     /// The maximum bytes of text in the result, if the caller set a limit.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
     /// The parts that were masked because they held secrets; the directives are those for the masked parts.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub masked: Vec<MaskedPart>,
     /// The reason why replaying the masked record does not give these directives.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unreplayable: Option<String>,
 }
 
@@ -61,44 +62,36 @@ pub enum MaskedPart {
     Catalog,
 }
 
-/// An event, and the directive that followed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RecordedStep {
-    /// The event; none before the first directive.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub event: Option<RecordedEvent>,
-    /// The digest of the tools that servers had offered by then, if they had changed.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub catalog: Option<String>,
-    /// The directive.
-    pub say: RecordedDirective,
-}
-
 impl Record {
     /// Writes the record as one sealed line, and returns its digest.
     pub fn seal(&self, after: &str, line: &mut Vec<u8>) -> String {
         line.clear();
-        self.write(line);
+        serde_json::to_writer(&mut *line, self).expect("a record has string keys only, so it is always JSON");
         // Remove the closing brace to append the seal.
         line.pop();
         line.extend_from_slice(AFTER);
         line.extend_from_slice(after.as_bytes());
         line.push(b'"');
-        let digest = hex(&Sha256::digest(&*line));
+        let digest = sha256(line);
         line.extend_from_slice(DIGEST);
         line.extend_from_slice(digest.as_bytes());
         line.extend_from_slice(END);
         digest
     }
 
-    /// Returns the directives in order.
-    pub fn directives(&self) -> Vec<&RecordedDirective> {
-        self.steps.iter().map(|step| &step.say).collect()
+    /// Returns the call itself.
+    pub fn call(&self) -> ToolCall {
+        ToolCall { id: self.id.clone(), name: self.name.clone(), arguments: self.arguments.clone() }
     }
 
-    /// Returns the server and name of the tool that was meant, if one was found.
-    pub fn tool(&self) -> Option<(String, String)> {
-        self.steps.iter().rev().find_map(|step| step.say.tool())
+    /// Returns the directives in order.
+    pub fn directives(&self) -> impl Iterator<Item = &RecordedDirective> {
+        self.steps.iter().map(|step| &step.directive)
+    }
+
+    /// Returns the tool that was meant, if one was found.
+    pub fn tool(&self) -> Option<&ToolRef> {
+        self.steps.iter().rev().find_map(|step| step.directive.tool())
     }
 }
 
@@ -145,7 +138,7 @@ impl<'a> LineSeal<'a> {
 
     /// Reports whether the line is unchanged.
     pub fn holds(&self) -> bool {
-        hex(&Sha256::digest(self.sealed)) == self.digest
+        sha256(self.sealed) == self.digest
     }
 }
 
@@ -179,22 +172,18 @@ const END: &[u8] = b"\"}";
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::directive::{RecordedRequest, RecordedResult};
-    use super::super::event::ForwardedAnswer;
-    use super::super::text::JsonText;
+    use super::super::steps::ForwardedAnswer;
     use super::*;
+    use crate::logic::types::execution::{Code, Event, Summary};
 
     /// Returns the record of a small call.
     pub fn record() -> Record {
-        let sent = RecordedRequest {
-            server: "demo".to_owned(),
-            tool: "add".to_owned(),
-            arguments: JsonText(r#"{"a":1,"b":2}"#.to_owned()),
-            forward_up_to: Some(1_048_576),
-        };
+        let tool = || ToolRef { server: "demo".to_owned(), tool: "add".to_owned() };
+        let sent =
+            RecordedRequest { tool: tool(), arguments: r#"{"a":1,"b":2}"#.to_owned(), forward_up_to: Some(1_048_576) };
         let ended = RecordedResult {
-            code: "ok".to_owned(),
-            server: Some("demo".to_owned()),
-            tool: Some("add".to_owned()),
+            code: Code::Ok,
+            tool: Some(tool()),
             text: None,
             content: None,
             attempts: 1,
@@ -206,8 +195,7 @@ pub(super) mod tests {
                 "result passed through (nothing to mask)".to_owned(),
             ],
         };
-        let mut forwarded = ForwardedAnswer::default();
-        forwarded.set_answer(r#"{"content":[{"type":"text","text":"3"}]}"#.to_owned(), false);
+        let digest = ContentDigest::of(r#"{"content":[{"type":"text","text":"3"}]}"#);
         Record {
             v: VERSION,
             id: "0123456789abcdef".to_owned(),
@@ -220,11 +208,17 @@ pub(super) mod tests {
             name: "demo__add".to_owned(),
             arguments: "a: 1, b: 2".to_owned(),
             steps: vec![
-                RecordedStep { event: None, catalog: None, say: RecordedDirective::Request(sent) },
                 RecordedStep {
-                    event: Some(RecordedEvent::Forwarded(forwarded)),
+                    event: None,
+                    forwarded: None,
                     catalog: None,
-                    say: RecordedDirective::Done(Box::new(ended)),
+                    directive: RecordedDirective::Request(sent),
+                },
+                RecordedStep {
+                    event: Some(Event::Forwarded(Summary { is_error: false })),
+                    forwarded: Some(ForwardedAnswer { digest, answer: None }),
+                    catalog: None,
+                    directive: RecordedDirective::Done(Box::new(ended)),
                 },
             ],
             result: Some(ContentDigest::of("3")),
@@ -260,10 +254,10 @@ pub(super) mod tests {
     #[test]
     fn a_record_says_which_tool_was_meant() {
         let mut record = record();
-        let meant = Some(("demo".to_owned(), "add".to_owned()));
-        assert_eq!(record.tool(), meant);
+        let meant = ToolRef { server: "demo".to_owned(), tool: "add".to_owned() };
+        assert_eq!(record.tool(), Some(&meant));
         record.steps.pop();
-        assert_eq!(record.tool(), meant);
+        assert_eq!(record.tool(), Some(&meant));
         record.steps.clear();
         assert_eq!(record.tool(), None);
     }

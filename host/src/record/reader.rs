@@ -6,13 +6,12 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::digest::{sha256, short};
 use super::folder::{self, Segment, SharedPart};
 use super::line::{FIRST, LineDamage, LineSeal};
-use super::recorded_settings::{RecordedSettings, RecordedTool};
 use super::replay::{Keyed, KeyedOffers, KeyedSettings};
-use super::text::sha256;
+use crate::contract_json::ToolJson;
 use crate::logic::types::Tool;
-use crate::logic::types::execution::Settings;
 
 /// The lines of all record files in a folder.
 pub struct RecordLines {
@@ -137,7 +136,7 @@ impl RecordLines {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SharedPartError {
     /// The part does not exist.
-    #[error("the {} {} is missing", part.name(), super::compare::short(digest))]
+    #[error("the {} {} is missing", part.name(), short(digest))]
     Missing {
         /// The kind of the part.
         part: SharedPart,
@@ -177,9 +176,7 @@ impl SharedParts {
     /// Returns the settings with this digest.
     pub fn settings(&self, digest: &str) -> Result<KeyedSettings, SharedPartError> {
         cached(&self.settings, digest, || {
-            let shape: RecordedSettings = self.json(SharedPart::Settings, digest)?;
-            let unknown = |why| SharedPartError::Unreadable { path: SharedPart::Settings.path(&self.dir, digest), why };
-            Ok(Keyed { key: digest.into(), value: Arc::new(Settings::try_from(shape).map_err(unknown)?) })
+            Ok(Keyed { key: digest.into(), value: Arc::new(self.json(SharedPart::Settings, digest)?) })
         })
     }
 
@@ -234,8 +231,8 @@ impl SharedParts {
 
     fn tools(&self, digest: &str) -> Result<Arc<[Tool]>, SharedPartError> {
         cached(&self.tools, digest, || {
-            let tools: Vec<RecordedTool> = self.json(SharedPart::Tools, digest)?;
-            Ok(tools.into_iter().map(Tool::from).collect())
+            let tools: Vec<ToolJson> = self.json(SharedPart::Tools, digest)?;
+            Ok(tools.into_iter().map(ToolJson::into_recorded_tool).collect())
         })
     }
 

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use tracing::warn;
 
-use super::builder::{RecordBuilder, RecordError};
+use super::builder::RecordBuilder;
+use super::record_error::RecordError;
 use super::writer::{RecordOptions, RecordWriter};
 use crate::config::secrets::Secrets;
 use crate::failure::format_chain;
@@ -318,21 +319,20 @@ const STEADY: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::recorded_settings::RecordedSettings;
     use super::*;
-    use crate::logic::types::execution::{Settings, ToolCall};
+    use crate::logic::types::execution::ToolCall;
     use crate::logic::{CallHistory, OfferedTools};
 
-    const SETTINGS: &str = r#"{"servers":[],"selection":null,"read_only":false,"destructive":"allow","capabilities":null,
+    const SETTINGS: &str = r#"{
+        "policy":{"servers":[],"selection":null,"read_only":false,"destructive":"allow","capabilities":null},
         "style":"dot","bare_names":false,"describe_server":false,"check_arguments":true,"retry":"safe",
-        "masks":{"groups":[],"patterns":[],"custom":[]},"server_masks":[],"form":"text","max_result_bytes":0,
-        "spill":false,"summarize_above_tokens":null}"#;
+        "masking":{"groups":[],"patterns":[],"custom":[]},"server_masking":[],"form":"text","max_result_bytes":0,
+        "spill":false,"summarize_above_tokens":null,"ask_max_bytes":0}"#;
 
     /// Returns a finished call without any steps.
     pub(crate) fn finished(arguments: String) -> Arc<FinishedCall> {
-        let shape: RecordedSettings = serde_json::from_str(SETTINGS).unwrap();
         let history = CallHistory {
-            settings: Arc::new(Settings::try_from(shape).unwrap()),
+            settings: Arc::new(serde_json::from_str(SETTINGS).unwrap()),
             call: ToolCall { id: "1".to_owned(), name: "a.x".to_owned(), arguments },
             offers: OfferedTools::default(),
             events: Vec::new(),

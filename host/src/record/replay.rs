@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::compare::{Difference, DifferenceKind, compare};
-use super::directive::{ContentDigest, RecordedDirective, RecordedRequest, is_answer};
-use super::event::{ForwardedAnswer, RecordedEvent};
-use super::line::RecordedStep;
-use super::text::JsonText;
+use super::compare::compare;
+use super::difference::{Difference, DifferenceKind};
+use super::digest::ContentDigest;
+use super::directive::{RecordedDirective, is_answer};
+use super::steps::{ForwardedAnswer, RecordedStep};
 use crate::decide::{Decide, GateId, LogicResult};
 use crate::logic::types::execution::{Event, Failed, ResultForm, Settings, ToolCall};
 use crate::logic::types::{Failure, Phase};
@@ -135,7 +135,7 @@ impl Replayer {
         (recorded, then): (&KeyedSettings, &[RecordedStep]),
         (settings, now): (&KeyedSettings, &[RecordedDirective]),
     ) -> Result<Vec<Difference>, ReplayError> {
-        let mut found = compare(then.iter().map(|step| &step.say), now);
+        let mut found = compare(then.iter().map(|step| &step.directive), now);
         if let Some(masked) = found.iter_mut().find(|found| found.kind == DifferenceKind::Masking)
             && self.is_cut_otherwise((recorded, then), (settings, now))?
         {
@@ -153,10 +153,10 @@ impl Replayer {
         (settings, now): (&KeyedSettings, &[RecordedDirective]),
     ) -> Result<bool, ReplayError> {
         let answer = then.iter().rev().find_map(|step| match &step.event {
-            Some(RecordedEvent::Answered(JsonText(answer))) => Some(answer),
+            Some(Event::Answered(answer)) => Some(answer),
             _ => None,
         });
-        let ends = (then.last().map(|step| &step.say), now.last());
+        let ends = (then.last().map(|step| &step.directive), now.last());
         let (Some(answer), (Some(RecordedDirective::Done(was)), Some(RecordedDirective::Done(ended)))) = (answer, ends)
         else {
             return Ok(false);
@@ -164,7 +164,7 @@ impl Replayer {
         if recorded.value.max_result_bytes == settings.value.max_result_bytes || !(was.truncated && ended.truncated) {
             return Ok(false);
         }
-        let server = ended.server.as_deref().unwrap_or_default();
+        let server = ended.server();
         let before = match self.mask_json(recorded, server, answer) {
             Ok(before) => before,
             // This component may not know the masks of another component's settings.
@@ -181,23 +181,20 @@ impl Replayer {
         then: &[RecordedStep],
         now: &[RecordedDirective],
     ) -> Result<Option<Difference>, ReplayError> {
-        let kept = then.iter().find_map(|step| match &step.event {
-            Some(RecordedEvent::Forwarded(ForwardedAnswer { answer: Some(answer), .. })) => Some(answer),
-            _ => None,
-        });
+        let kept = then.iter().find_map(|step| step.forwarded.as_ref()?.answer.as_ref());
         let (Some(answer), Some(RecordedDirective::Done(ended))) = (kept, now.last()) else { return Ok(None) };
         let Some(content) = &ended.content else { return Ok(None) };
         if ended.truncated || *content == ContentDigest::of(answer) {
             return Ok(None);
         }
-        let masked = self.mask_json(settings, ended.server.as_deref().unwrap_or_default(), answer)?;
+        let masked = self.mask_json(settings, ended.server(), answer)?;
         let (kind, rule) = match masked == *answer {
             false => (DifferenceKind::Masking, "the result is masked differently"),
             true if settings.value.form == ResultForm::PassThrough => (DifferenceKind::Result, "the result differs"),
             // The parts of the result have no recorded digest to compare with.
             true => return Ok(None),
         };
-        Ok(Some(Difference { kind, rule: rule.to_owned(), was: answer.clone(), now: masked }))
+        Ok(Some(Difference::new(kind, rule, answer, masked)))
     }
 
     /// Returns and clears the component's last crash.
@@ -261,17 +258,17 @@ impl Replayer {
 /// skipped: a server that was not asked for then cannot be connected, and a person who was not asked then approves.
 fn next_event(now: &RecordedDirective, steps: &[RecordedStep], at: &mut usize) -> Option<Event> {
     loop {
-        let then = &steps.get(*at)?.say;
+        let then = &steps.get(*at)?.directive;
         match (now, then) {
             (RecordedDirective::Done(_), _) => return None,
             // A different tool would have answered differently.
-            (RecordedDirective::Request(now), RecordedDirective::Request(then)) if !is_same_tool(now, then) => {
+            (RecordedDirective::Request(now), RecordedDirective::Request(then)) if now.tool != then.tool => {
                 return None;
             }
             _ if now.kind() == then.kind() => {
                 *at += 1;
-                let event = steps.get(*at)?.event.as_ref()?;
-                return Some(read_now(now, then, event).unwrap_or_else(|| Event::from(event)));
+                let RecordedStep { event, forwarded, .. } = steps.get(*at)?;
+                return read_now(now, then, forwarded.as_ref()).or_else(|| event.clone());
             }
             (RecordedDirective::Connect(_), _) => {
                 let failure = Failure::Connect("it was not connected when the call was recorded".to_owned());
@@ -285,9 +282,9 @@ fn next_event(now: &RecordedDirective, steps: &[RecordedStep], at: &mut usize) -
 }
 
 /// Returns the recorded result as an answer, if it was passed through then and must be read now.
-fn read_now(now: &RecordedDirective, then: &RecordedDirective, event: &RecordedEvent) -> Option<Event> {
+fn read_now(now: &RecordedDirective, then: &RecordedDirective, answer: Option<&ForwardedAnswer>) -> Option<Event> {
     let (RecordedDirective::Request(now), RecordedDirective::Request(then)) = (now, then) else { return None };
-    let RecordedEvent::Forwarded(ForwardedAnswer { answer: Some(answer), .. }) = event else { return None };
+    let answer = answer?.answer.as_ref()?;
     let unread = |most: u64| answer.len() as u64 <= most;
     let read = now.forward_up_to != then.forward_up_to && !now.forward_up_to.is_some_and(unread);
     read.then(|| Event::Answered(answer.clone()))
@@ -295,17 +292,16 @@ fn read_now(now: &RecordedDirective, then: &RecordedDirective, event: &RecordedE
 
 /// Describes what happens now to a result that was passed through and not recorded, if its text may be too long.
 fn long_text_difference(settings: &Settings, then: &[RecordedStep], now: &[RecordedDirective]) -> Option<Difference> {
-    let bytes = then.iter().find_map(|step| match &step.event {
-        Some(RecordedEvent::Forwarded(ForwardedAnswer { answer: None, bytes, .. })) => Some(*bytes),
-        _ => None,
-    })?;
+    let forwarded =
+        then.iter().find_map(|step| step.forwarded.as_ref().filter(|forwarded| forwarded.answer.is_none()))?;
+    let bytes = forwarded.digest.bytes;
     let last = |directive: &RecordedDirective| match directive {
         RecordedDirective::Request(sent) => Some(sent.forward_up_to),
         _ => None,
     };
-    let before = then.iter().rev().find_map(|step| last(&step.say))?.unwrap_or(bytes);
+    let before = then.iter().rev().find_map(|step| last(&step.directive))?.unwrap_or(bytes);
     let most = now.iter().rev().find_map(last)?.unwrap_or_else(|| most_untouched(settings));
-    let answers = matches!(now.last(), Some(RecordedDirective::Done(ended)) if is_answer(&ended.code));
+    let answers = matches!(now.last(), Some(RecordedDirective::Done(ended)) if is_answer(ended.code));
     // A text in JSON is never shorter than the text itself; the exact length is unknown.
     if !answers || bytes.min(before) <= most {
         return None;
@@ -321,12 +317,9 @@ fn long_text_difference(settings: &Settings, then: &[RecordedStep], now: &[Recor
         // A rule of the component's own applies.
         (false, false) => "read",
     };
-    Some(Difference {
-        kind: DifferenceKind::Result,
-        rule: "the text may be too long".to_owned(),
-        was: format!("a result of {bytes} bytes was passed through"),
-        now: format!("a text of more than {most} bytes is {becomes}"),
-    })
+    let was = format!("a result of {bytes} bytes was passed through");
+    let now = format!("a text of more than {most} bytes is {becomes}");
+    Some(Difference::new(DifferenceKind::Result, "the text may be too long", was, now))
 }
 
 /// Returns the length of the longest text that these settings neither cut nor summarize.
@@ -338,10 +331,6 @@ fn most_untouched(settings: &Settings) -> u64 {
 /// Estimates the bytes of this many tokens, about as the component does.
 fn bytes_of(tokens: u64) -> u64 {
     tokens.saturating_mul(4)
-}
-
-fn is_same_tool(now: &RecordedRequest, then: &RecordedRequest) -> bool {
-    (&now.server, &now.tool) == (&then.server, &then.tool)
 }
 
 /// The number of gates that stay open.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::candidate::UnusableServer;
-use super::compare::{Difference, DifferenceKind};
+use super::difference::{Difference, DifferenceKind};
 use super::directive::RecordedDirective;
 use super::line::{LineDamage, Record};
 use super::reader::LinePosition;
@@ -86,6 +86,12 @@ pub struct CallExample {
 }
 
 impl DifferenceGroup {
+    fn add(&mut self, spot: &LinePosition, example: CallExample) {
+        self.count += 1;
+        self.examples.insert(spot.clone(), example);
+        few(&mut self.examples, EXAMPLES);
+    }
+
     fn merge(&mut self, other: DifferenceGroup) {
         self.count += other.count;
         self.examples.extend(other.examples);
@@ -117,7 +123,7 @@ impl BacktestReport {
         if self.first.as_ref().is_some_and(|first| first.spot < *spot) {
             return;
         }
-        let mut was = record.steps.into_iter().map(|step| step.say);
+        let mut was = record.steps.into_iter().map(|step| step.directive);
         let mut now = now.into_iter();
         for step in 0.. {
             let (was, now) = (was.next(), now.next());
@@ -129,10 +135,7 @@ impl BacktestReport {
     }
 
     pub(super) fn add_crash(&mut self, spot: &LinePosition, example: CallExample, why: &'static str) {
-        let group = self.crashed.entry(why).or_default();
-        group.count += 1;
-        group.examples.insert(spot.clone(), example);
-        few(&mut group.examples, EXAMPLES);
+        self.crashed.entry(why).or_default().add(spot, example);
     }
 
     /// Counts a call of this tool for each way in which it differs.
@@ -151,10 +154,7 @@ impl BacktestReport {
                 key.1 = "other tools".to_owned();
             }
             let example = CallExample { id: record.id.clone(), at: record.at.clone(), was: cut(was), now: cut(now) };
-            let group = self.groups.entry(key).or_default();
-            group.count += 1;
-            group.examples.insert(spot.clone(), example);
-            few(&mut group.examples, EXAMPLES);
+            self.groups.entry(key).or_default().add(spot, example);
         }
     }
 

@@ -2,17 +2,18 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
 
-use super::builder::RecordError;
+use super::digest::sha256;
 use super::folder::SharedPart;
-use super::recorded_settings::{RecordedSettings, RecordedTool};
+use super::pointer_cache::{OfferList, PointerCache};
+use super::record_error::RecordError;
 use super::replay::Keyed;
-use super::text::sha256;
 use super::writer::RecordWriter;
 use crate::config::secrets::Secrets;
+use crate::contract_json::ToolJson;
 use crate::json::{self, JsonObject};
 use crate::logic::OfferedTools;
 use crate::logic::types::Tool;
@@ -31,14 +32,14 @@ pub(super) struct StoredPart<T> {
 /// Stores the parts that many records share.
 pub(super) struct PartStore {
     secrets: Arc<Mutex<Secrets>>,
-    settings: PointerCache<Settings, Arc<Settings>>,
+    settings: PointerCache<Settings, CachedPart<Arc<Settings>>>,
     /// The offered tools that are stored, by the key of the masks that were applied.
-    offers: HashMap<Arc<str>, PointerCache<OfferList, OfferedTools>>,
+    offers: HashMap<Arc<str>, PointerCache<OfferList, CachedPart<OfferedTools>>>,
     tools: HashMap<Arc<str>, ToolsCache>,
 }
 
-/// The list that [`OfferedTools`] points to.
-pub(super) type OfferList = Vec<(String, Arc<[Tool]>)>;
+/// The tool lists that are stored already.
+type ToolsCache = PointerCache<[Tool], CachedPart<Arc<[Tool]>>>;
 
 /// The masks for tool descriptions and schemas.
 pub(super) struct ToolMasks<'a> {
@@ -48,17 +49,12 @@ pub(super) struct ToolMasks<'a> {
     pub mask: &'a mut dyn FnMut(&str, &str) -> Result<String, RecordError>,
 }
 
-/// The tool lists that are stored already.
-type ToolsCache = PointerCache<[Tool], Arc<[Tool]>>;
-
-/// A cache by address in memory; its weak reference frees the value, but keeps the address from being used again.
-pub(super) struct PointerCache<T: ?Sized, V>(HashMap<usize, (Weak<T>, CachedPart<V>)>);
-
+/// A stored part, as the cache remembers it.
 #[derive(Clone)]
-pub(super) struct CachedPart<V> {
-    pub digest: Arc<str>,
+struct CachedPart<V> {
+    digest: Arc<str>,
     /// The stored value, if something had to be masked.
-    pub replacement: Option<V>,
+    replacement: Option<V>,
 }
 
 impl PartStore {
@@ -80,9 +76,8 @@ impl PartStore {
         {
             return Ok(known.stored(settings));
         }
-        let (json, hidden) = self.redact(&RecordedSettings::from(&**settings));
-        let read = |json: &str| Settings::try_from(serde_json::from_str::<RecordedSettings>(json).ok()?).ok();
-        let replacement = if hidden { Some(Arc::new(read(&json).ok_or(RecordError::Withheld)?)) } else { None };
+        let (json, hidden) = self.redact(&**settings);
+        let replacement = if hidden { Some(Arc::new(read(&json)?)) } else { None };
         let known = CachedPart { digest: put(SharedPart::Settings, &json, writer)?, replacement };
         self.settings.insert(settings, known.clone());
         Ok(known.stored(settings))
@@ -136,25 +131,23 @@ impl PartStore {
             return Ok(known.stored(tools));
         }
         let masked = masked_tools(server, tools, masks)?;
-        let shapes: Vec<RecordedTool> = masked.as_deref().unwrap_or(&**tools).iter().map(RecordedTool::from).collect();
-        let (json, redacted) = self.redact(&shapes);
-        let hidden = redacted || masked.is_some();
-        let read = |json: &str| serde_json::from_str::<Vec<RecordedTool>>(json).map_err(|_| RecordError::Withheld);
-        let replacement = if hidden { Some(read(&json)?.into_iter().map(Tool::from).collect()) } else { None };
+        let (json, redacted) = self.redact(masked.as_deref().unwrap_or(&**tools));
+        let replacement = match redacted || masked.is_some() {
+            true => Some(read::<Vec<ToolJson>>(&json)?.into_iter().map(ToolJson::into_recorded_tool).collect()),
+            false => None,
+        };
         let known = CachedPart { digest: put(SharedPart::Tools, &json, writer)?, replacement };
         self.tools.entry(Arc::clone(&masks.key)).or_default().insert(tools, known.clone());
         Ok(known.stored(tools))
     }
 
     /// Returns the value as JSON without secrets of the configuration, and whether it had any.
-    fn redact<T: serde::Serialize>(&self, value: &T) -> (String, bool) {
+    fn redact<T: serde::Serialize + ?Sized>(&self, value: &T) -> (String, bool) {
         let json = serde_json::to_string(value).expect("shapes have string keys only, so they are always JSON");
-        let clean = match self.secrets().redact(&json) {
-            Cow::Owned(clean) => Some(clean),
-            Cow::Borrowed(_) => None,
-        };
-        let hidden = clean.is_some();
-        (clean.unwrap_or(json), hidden)
+        match self.secrets().redact(&json) {
+            Cow::Owned(clean) => (clean, true),
+            Cow::Borrowed(_) => (json, false),
+        }
     }
 }
 
@@ -163,17 +156,17 @@ fn masked_tools(server: &str, tools: &[Tool], masks: &mut ToolMasks<'_>) -> Resu
     if masks.key.is_empty() {
         return Ok(None);
     }
-    let told = |tool: &Tool| {
-        let mut told = JsonObject::default();
+    let listed = |tool: &Tool| {
+        let mut listed = JsonObject::default();
         if let Some(description) = &tool.description {
-            told.set("description", description);
+            listed.set("description", description);
         }
         if let Some(schema) = tool.input_schema.as_deref().and_then(|schema| serde_json::from_str(schema).ok()) {
-            told.set::<Box<RawValue>>("inputSchema", &schema);
+            listed.set::<Box<RawValue>>("inputSchema", &schema);
         }
-        told
+        listed
     };
-    let before: Vec<JsonObject> = tools.iter().map(told).collect();
+    let before: Vec<JsonObject> = tools.iter().map(listed).collect();
     let mut after = before.clone();
     mask_tools(&mut after.iter_mut().collect::<Vec<_>>(), |json| (masks.mask)(server, json))?;
     let mut changed = false;
@@ -204,39 +197,17 @@ fn put(part: SharedPart, json: &str, writer: &mut RecordWriter) -> Result<Arc<st
     Ok(digest)
 }
 
+/// Reads a part after secrets were removed from it.
+fn read<T: serde::de::DeserializeOwned>(json: &str) -> Result<T, RecordError> {
+    serde_json::from_str(json).map_err(|_| RecordError::Withheld)
+}
+
 impl<V: Clone> CachedPart<V> {
-    pub(super) fn stored(&self, live: &V) -> StoredPart<V> {
+    fn stored(&self, live: &V) -> StoredPart<V> {
         let value = self.replacement.as_ref().unwrap_or(live).clone();
         StoredPart { shared: Keyed { key: Arc::clone(&self.digest), value }, hidden: self.replacement.is_some() }
     }
 }
 
-impl<T: ?Sized, V> Default for PointerCache<T, V> {
-    fn default() -> Self {
-        PointerCache(HashMap::new())
-    }
-}
-
-impl<T: ?Sized, V: Clone> PointerCache<T, V> {
-    pub(super) fn get(&self, live: &Arc<T>) -> Option<CachedPart<V>> {
-        self.0.get(&address(live)).map(|(_, known)| known.clone())
-    }
-
-    pub(super) fn insert(&mut self, live: &Arc<T>, known: CachedPart<V>) {
-        if self.0.len() >= MOST_SEEN {
-            self.0.retain(|_, (seen, _)| seen.strong_count() > 0);
-        }
-        if self.0.len() >= MOST_SEEN {
-            self.0.clear();
-        }
-        self.0.insert(address(live), (Arc::downgrade(live), known));
-    }
-}
-
-fn address<T: ?Sized>(live: &Arc<T>) -> usize {
-    Arc::as_ptr(live).cast::<()>().addr()
-}
-
-const MOST_SEEN: usize = 4096;
 /// The number of different masks for which the cache remembers what is stored; a new configuration may bring new ones.
 const MOST_MASKS: usize = 16;

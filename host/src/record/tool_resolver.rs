@@ -7,6 +7,7 @@ use super::digest_cache::DigestCache;
 use super::directive::RecordedDirective;
 use super::reader::SharedParts;
 use super::replay::{KeyedOffers, KeyedSettings, ReplayCall, ReplayError, Replayer};
+use crate::logic::types::ToolRef;
 use crate::logic::types::execution::{Settings, ToolCall};
 use crate::logic::types::filtering::{DestructivePolicy, Policy, Rules, ServerRules};
 use crate::logic::types::masking::Masks;
@@ -15,7 +16,7 @@ use crate::logic::types::masking::Masks;
 #[derive(Default)]
 pub(super) struct ToolResolver {
     /// The tools found so far, by settings, offers and name.
-    known: HashMap<(ContextKey, String), Option<(String, String)>>,
+    known: HashMap<(ContextKey, String), Option<ToolRef>>,
     /// The settings and offers of gates without rules, by the settings and offers of the call.
     open_gates: HashMap<ContextKey, (KeyedSettings, KeyedOffers)>,
 }
@@ -24,7 +25,7 @@ pub(super) struct ToolResolver {
 type ContextKey = (Arc<str>, Arc<str>);
 
 impl ToolResolver {
-    /// Returns the server and the tool that a name means, among the tools that the call could use, or else among those
+    /// Returns the tool that a name means, among the tools that the call could use, or else among those
     /// that servers offered to others.
     pub(super) fn resolve(
         &mut self,
@@ -33,7 +34,7 @@ impl ToolResolver {
         parts: &SharedParts,
         (settings, offers): (&KeyedSettings, &KeyedOffers),
         name: &str,
-    ) -> Result<Option<(String, String)>, ReplayError> {
+    ) -> Result<Option<ToolRef>, ReplayError> {
         let around = (Arc::clone(&settings.key), Arc::clone(&offers.key));
         let key = (around.clone(), name.to_owned());
         if let Some(known) = self.known.get(&key) {
@@ -46,7 +47,7 @@ impl ToolResolver {
             self.open_gates.entry(around).or_insert_with(|| without_rules(settings, offers, parts, keys));
         let call = ToolCall { id: String::new(), name: name.to_owned(), arguments: "{}".to_owned() };
         let script = ReplayCall { call: &call, settings, offers, steps: &[], changes: Vec::new() };
-        let tool = replayer.replay(script)?.first().and_then(RecordedDirective::tool);
+        let tool = replayer.replay(script)?.first().and_then(RecordedDirective::tool).cloned();
         if self.known.len() >= MOST_KNOWN {
             self.known.clear();
         }

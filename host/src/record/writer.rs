@@ -4,7 +4,6 @@ mod cleanup;
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,7 +56,7 @@ pub(super) struct RecordWriter {
     waiting: Vec<u8>,
     lines: u64,
     /// The parts that exist and are known to be at least as recent as the open file.
-    known: HashSet<(SharedPart, Arc<str>), BuildHasherDefault<DigestHasher>>,
+    known: HashSet<(SharedPart, Arc<str>)>,
     /// The number of bytes written.
     bytes: u64,
     cleaned_at: Option<SystemTime>,
@@ -255,22 +254,6 @@ impl RecordWriter {
             self.open = None;
             self.known.clear();
         }
-    }
-}
-
-/// Hashes digests by their first digits, which are as good as any hash; each record looks up three.
-#[derive(Default)]
-struct DigestHasher(u64);
-
-impl Hasher for DigestHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        let first = bytes.first_chunk().map_or(0, |first| u64::from_le_bytes(*first));
-        self.0 = self.0.rotate_left(1) ^ first;
-    }
-
-    fn finish(&self) -> u64 {
-        // Hash tables use the last and the first bits, and some bits of ASCII digits are always the same.
-        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
 

@@ -8,7 +8,7 @@ use tracing::info;
 
 use crate::finished_call::FinishedCall;
 use crate::gate_settings::LOCAL;
-use crate::record::compare::{Difference, DifferenceKind};
+use crate::record::difference::{Difference, DifferenceKind};
 
 /// A call that the candidate would have decided differently, without its arguments and answers.
 #[derive(Debug, Clone)]

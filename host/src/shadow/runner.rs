@@ -3,7 +3,8 @@
 use super::agreement_cache::AgreementCache;
 use crate::finished_call::FinishedCall;
 use crate::logic::{CallHistory, Component};
-use crate::record::compare::{Difference, DifferenceKind, compare};
+use crate::record::compare::compare;
+use crate::record::difference::{Difference, DifferenceKind};
 use crate::record::replay::{ReplayCall, ReplayError, Replayer};
 use crate::record::{
     Candidate, CandidateSettings, DigestCache, LatestOffers, SettingsQuery, replay_with_offers, steps,
@@ -70,7 +71,7 @@ impl CandidateRunner {
             None => Some(live.clone()),
         };
         let Some(settings) = settings else {
-            return Ok(compare(steps.iter().map(|step| &step.say), &[unknown_principal()]));
+            return Ok(compare(steps.iter().map(|step| &step.directive), &[unknown_principal()]));
         };
         let changes = changes.iter().map(|offers| offers.as_ref().map(|offers| self.digests.offers(offers))).collect();
         let offers = self.digests.offers(&offers);

@@ -309,7 +309,7 @@ fn what_is_recorded_raw_is_said_aloud() {
     assert_eq!(ran.stdout, "hi\n");
     let text = std::fs::read_to_string(&files(&place.path("kept"))[0]).unwrap();
     let record: Value = serde_json::from_str(&text).unwrap();
-    assert!(record["steps"][2]["event"]["forwarded"]["answer"].as_str().unwrap().contains("\"hi\""), "{record}");
+    assert!(record["steps"][2]["forwarded"]["answer"].as_str().unwrap().contains("\"hi\""), "{record}");
 }
 
 #[test]

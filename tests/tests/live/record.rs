@@ -169,7 +169,7 @@ async fn a_call_that_nobody_waits_for_is_recorded_too() {
     }
     let dir = stage.written();
     let found = records(&dir);
-    let kinds: Vec<_> = found[0].steps.iter().map(|step| step.say.kind()).collect();
+    let kinds: Vec<_> = found[0].steps.iter().map(|step| step.directive.kind()).collect();
     assert_eq!((found.len(), kinds), (1, vec!["request"]));
     assert_eq!(replay(&dir).same, 1);
 }

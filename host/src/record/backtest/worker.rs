@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, PoisonError};
 
 use super::super::candidate::{Candidate, CandidateSettings, SettingsQuery, masks_less, unknown_principal};
-use super::super::compare::{Difference, DifferenceKind, compare};
+use super::super::compare::compare;
+use super::super::difference::{Difference, DifferenceKind};
 use super::super::digest_cache::DigestCache;
 use super::super::directive::{RecordedDirective, is_answer};
 use super::super::latest_offers;
@@ -16,14 +16,14 @@ use super::super::reader::{LinePosition, LineState, SharedPartError};
 use super::super::replay::{ReplayCall, ReplayError, Replayer};
 use super::super::report::{BacktestReport, CallExample};
 use super::super::tool_resolver::ToolResolver;
-use super::{BacktestError, Batch, ComponentCache, RecordFilter};
+use super::shared::{BacktestContext, BacktestError, LineBatch, RecordFilter};
 use crate::decide::Decide;
 use crate::logic::types::{ToolRef, filtering};
 use crate::logic::{Component, EMBEDDED_DIGEST, LogicError};
 
 /// A worker that replays records on component instances of its own.
 pub(super) struct BacktestWorker<'a> {
-    shared: &'a ComponentCache<'a>,
+    shared: &'a BacktestContext<'a>,
     replayers: HashMap<String, Replayer>,
     candidate_settings: CandidateSettings,
     digests: DigestCache,
@@ -34,12 +34,12 @@ pub(super) struct BacktestWorker<'a> {
 }
 
 impl<'a> BacktestWorker<'a> {
-    pub(super) fn new(shared: &'a ComponentCache<'a>) -> Self {
+    pub(super) fn new(shared: &'a BacktestContext<'a>) -> Self {
         let (replayers, candidate_settings, digests, resolver, tools, report) = Default::default();
         BacktestWorker { shared, replayers, candidate_settings, digests, resolver, tools, report }
     }
 
-    pub(super) fn run(mut self, batches: &Mutex<Receiver<Batch>>) -> Result<BacktestReport, BacktestError> {
+    pub(super) fn run(mut self, batches: &Mutex<Receiver<LineBatch>>) -> Result<BacktestReport, BacktestError> {
         loop {
             let batch = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(batch) = batch else { return Ok(self.report) };
@@ -85,7 +85,7 @@ impl<'a> BacktestWorker<'a> {
             Ok(()) => {}
             Err(ReplayFailure::Missing(what)) => *self.report.missing.entry(what).or_default() += 1,
             Err(ReplayFailure::Crashed(why)) => {
-                self.shared.crashes.fetch_add(1, Ordering::Relaxed);
+                self.shared.count_crash();
                 // A crashed instance cannot be used for the next call.
                 self.replayers.clear();
                 let example = CallExample { id, at, was: String::new(), now: why.to_owned() };
@@ -104,14 +104,10 @@ impl<'a> BacktestWorker<'a> {
         let changes = record.steps.iter().map(|step| step.catalog.as_deref().map(|digest| parts.offers(digest)));
         let changes = changes.map(Option::transpose).collect::<Result<Vec<_>, _>>()?;
         let digest = component.as_ref().map_or(record.component.as_str(), Component::digest);
-        if !self.replayers.contains_key(digest) {
-            let loaded = match component {
-                Some(component) => component.clone(),
-                None => self.shared.get(digest).map_err(ReplayFailure::Missing)?,
-            };
-            self.replayers.insert(digest.to_owned(), Replayer::new(loaded)?);
-        }
-        let replayer = self.replayers.get_mut(digest).ok_or(LogicError::Dead)?;
+        let replayer = start(&mut self.replayers, digest, || match component {
+            Some(component) => Ok(component.clone()),
+            None => self.shared.get(digest),
+        })?;
         let settings = match config {
             Some(config) => {
                 let whose =
@@ -125,8 +121,7 @@ impl<'a> BacktestWorker<'a> {
             return Ok(());
         };
         let same = digest == record.component && *settings.key == *record.settings;
-        let (id, name, arguments) = (record.id.clone(), record.name.clone(), record.arguments.clone());
-        let call = crate::logic::types::execution::ToolCall { id, name, arguments };
+        let call = record.call();
         let script = ReplayCall { call: &call, settings: &settings, offers: &offers, steps: &record.steps, changes };
         let now = match same {
             true => replayer.replay(script)?,
@@ -145,14 +140,12 @@ impl<'a> BacktestWorker<'a> {
         // The recorded answer is already masked, so nobody knows what fewer masks would leave of it.
         if record.masked.contains(&MaskedPart::Answer)
             && let Some(RecordedDirective::Done(ended)) = now.last()
-            && is_answer(&ended.code)
-            && masks_less(&recorded.value, &settings.value, ended.server.as_deref().unwrap_or_default())
+            && is_answer(ended.code)
+            && masks_less(&recorded.value, &settings.value, ended.server())
         {
             self.report.unjudged += 1;
         }
-        let alike =
-            now.len() == record.steps.len() && now.iter().zip(&record.steps).all(|(now, step)| *now == step.say);
-        if alike {
+        if record.directives().eq(&now) {
             self.report.same += 1;
         } else if same {
             self.report.add_mismatch(spot, record, now);
@@ -176,7 +169,7 @@ impl<'a> BacktestWorker<'a> {
         }
         self.report.unreplayable += 1;
         // A call that was sent cannot become newly allowed.
-        let sent = record.steps.iter().any(|step| matches!(step.say, RecordedDirective::Request(_)));
+        let sent = record.steps.iter().any(|step| matches!(step.directive, RecordedDirective::Request(_)));
         self.report.rules_unjudged += u64::from(hidden || !sent);
     }
 
@@ -186,14 +179,15 @@ impl<'a> BacktestWorker<'a> {
             self.report.same += 1;
         }
         // If no tool was found, group by the name that was called.
-        let tool = self.tool(record).map_or_else(|| record.name.clone(), |(server, tool)| format!("{server}.{tool}"));
+        let tool =
+            self.tool(record).map_or_else(|| record.name.clone(), |tool| format!("{}.{}", tool.server, tool.tool));
         self.report.add_differences(spot, record, &tool, differences);
     }
 
     /// Returns the tool that a call went to, or would have gone to if it had not been denied.
-    fn tool(&mut self, record: &Record) -> Option<(String, String)> {
+    fn tool(&mut self, record: &Record) -> Option<ToolRef> {
         if let Some(tool) = record.tool() {
-            return Some(tool);
+            return Some(tool.clone());
         }
         let BacktestWorker { shared, replayers, digests, resolver, .. } = self;
         let parts = &shared.parts;
@@ -204,7 +198,7 @@ impl<'a> BacktestWorker<'a> {
     }
 
     fn is_wanted(&mut self, record: &Record) -> Result<bool, BacktestError> {
-        let RecordFilter { since, tool, principal } = &self.shared.test.filter;
+        let RecordFilter { since, tool, principal } = self.shared.filter;
         if since.as_ref().is_some_and(|since| record.at < *since)
             || principal.as_ref().is_some_and(|principal| record.principal.as_ref() != Some(principal))
         {
@@ -212,21 +206,21 @@ impl<'a> BacktestWorker<'a> {
         }
         let Some(pattern) = tool else { return Ok(true) };
         let meant = self.tool(record);
-        let key = (meant, record.name.clone());
+        let key = (meant.as_ref().map(|tool| (tool.server.clone(), tool.tool.clone())), record.name.clone());
         if let Some(known) = self.tools.get(&key) {
             return Ok(*known);
         }
         let Ok(replayer) = embedded(self.shared, &mut self.replayers) else { return Ok(true) };
         let mut names = vec![record.name.clone()];
-        let place = match &key.0 {
-            Some((server, tool)) => Some((server.clone(), tool.clone())),
+        let place = match meant {
+            Some(tool) => Some(tool),
             // The filter may also name a tool that never existed, in any form.
             None => {
                 let name = replayer.logic().normalize(&record.name)?;
-                replayer.logic().split(&name)?.ok().map(|ToolRef { server, tool }| (server, tool))
+                replayer.logic().split(&name)?.ok()
             }
         };
-        if let Some((server, tool)) = place {
+        if let Some(ToolRef { server, tool }) = place {
             names.extend([".", "__"].map(|between| format!("{server}{between}{tool}")));
             names.push(tool);
         }
@@ -241,16 +235,23 @@ impl<'a> BacktestWorker<'a> {
 }
 
 /// Returns an instance of the built-in component.
-fn embedded<'p>(
-    shared: &ComponentCache<'_>,
-    players: &'p mut HashMap<String, Replayer>,
-) -> Result<&'p mut Replayer, ReplayFailure> {
-    match players.entry(EMBEDDED_DIGEST.to_owned()) {
-        Entry::Occupied(known) => Ok(known.into_mut()),
-        Entry::Vacant(new) => {
-            Ok(new.insert(Replayer::new(shared.get(EMBEDDED_DIGEST).map_err(ReplayFailure::Missing)?)?))
-        }
-    }
+fn embedded<'r>(
+    shared: &BacktestContext<'_>,
+    replayers: &'r mut HashMap<String, Replayer>,
+) -> Result<&'r mut Replayer, ReplayFailure> {
+    start(replayers, EMBEDDED_DIGEST, || shared.get(EMBEDDED_DIGEST))
+}
+
+/// Returns an instance of the component with this digest, and starts it when it is first needed.
+fn start<'r>(
+    replayers: &'r mut HashMap<String, Replayer>,
+    digest: &str,
+    load: impl FnOnce() -> Result<Component, String>,
+) -> Result<&'r mut Replayer, ReplayFailure> {
+    Ok(match replayers.entry(digest.to_owned()) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(new) => new.insert(Replayer::new(load().map_err(ReplayFailure::Missing)?)?),
+    })
 }
 
 /// The reason why a call was not replayed.

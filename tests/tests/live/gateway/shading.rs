@@ -12,7 +12,7 @@ use toolgate::gate;
 use toolgate::gateway::client::{ClientFactory, ClientMessage, ClientSink, Principal, SinkError};
 use toolgate::gateway::{self, Gateway, Relay};
 use toolgate::logic::Component;
-use toolgate::record::compare::DifferenceKind;
+use toolgate::record::difference::DifferenceKind;
 use toolgate::registry::{self, Registry};
 use toolgate::shadow::{Shadow, ShadowCounts, ShadowOptions, ShadowState};
 use toolgate::transport::Connect;

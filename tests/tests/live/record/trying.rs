@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toolgate::config;
 use toolgate::gate::{Gate, GateView};
 use toolgate::logic::types::filtering::SelectedServer;
-use toolgate::record::compare::DifferenceKind;
+use toolgate::record::difference::DifferenceKind;
 use toolgate::record::{BacktestReport, Candidate, RecordFilter};
 
 use crate::fixtures::faulty;

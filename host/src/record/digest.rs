@@ -1,0 +1,61 @@
+//! Digests: SHA-256 in hexadecimal.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// The length of a content, and its SHA-256.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContentDigest {
+    /// The length in bytes.
+    pub bytes: u64,
+    /// The SHA-256, in hexadecimal.
+    pub sha256: String,
+}
+
+impl ContentDigest {
+    /// Computes the length and digest of a text.
+    pub fn of(text: &str) -> Self {
+        ContentDigest { bytes: text.len() as u64, sha256: sha256(text.as_bytes()) }
+    }
+
+    /// Computes the length and digest of several texts, each preceded by its length; `None` if all are empty.
+    pub fn of_parts<'a>(parts: impl Iterator<Item = &'a String> + Clone) -> Option<Self> {
+        let bytes = parts.clone().map(String::len).sum::<usize>() as u64;
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part.as_bytes());
+        }
+        (bytes > 0).then(|| ContentDigest { bytes, sha256: format!("{:x}", hash.finalize()) })
+    }
+
+    /// Returns the length and the first digits, for people.
+    pub fn describe(&self) -> String {
+        format!("{} bytes, {}", self.bytes, short(&self.sha256))
+    }
+}
+
+/// Returns the SHA-256 of some bytes, in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    format!("{:x}", Sha256::digest(bytes))
+}
+
+/// Returns the digest of a value in JSON.
+pub fn json_sha256<T: Serialize + ?Sized>(value: &T) -> String {
+    sha256(&serde_json::to_vec(value).expect("keys are strings, so it is always JSON"))
+}
+
+/// Shortens a digest to its first digits, for people.
+pub fn short(digest: &str) -> &str {
+    digest.get(..12).unwrap_or(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_that_of_sha_256() {
+        assert_eq!(sha256(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+}
