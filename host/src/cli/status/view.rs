@@ -40,7 +40,7 @@ fn headline(report: &StatusReport) -> String {
     let ready = if report.ready { style.green("ready") } else { style.red("not ready") };
     let Some(about) = &report.gateway else { return ready };
     let GatewayInfo { pid, version, for_s, .. } = about;
-    let refused: u64 = about.doors.iter().map(|door| door.refused).sum();
+    let refused: u64 = about.listeners.iter().map(|listener| listener.refused).sum();
     let mut parts = vec![format!("toolgate {version}"), format!("for {}", age(*for_s))];
     parts.extend(about.address().map(str::to_owned));
     parts.extend((refused > 0).then(|| format!("{refused} requests refused")));
