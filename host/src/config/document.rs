@@ -1,7 +1,7 @@
 //! A tree of values with file positions, the same for YAML, JSON and TOML.
 
 mod jsonc;
-mod line_index;
+pub mod line_index;
 mod toml;
 mod yaml;
 
