@@ -15,7 +15,7 @@ mod names;
 mod rules;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -194,11 +194,8 @@ impl Secrets {
     /// Replaces every secret in a text by `[REDACTED]`, also if it is escaped, percent-encoded, in base64, or in lower
     /// case as in host names. JSON stays JSON.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let found = match self.finder.get_or_init(|| build(&self.values)) {
-            Some(finder) if finder.is_match(text) => find_all(finder, text),
-            _ => Vec::new(),
-        };
-        if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(json::replace(text, &found, REDACTED)) }
+        let finder = self.finder.get_or_init(|| encodings::finder(self.values.keys()).map(Arc::new)).as_deref();
+        hide(text, finder.map(|finder| find(finder, text, names::is_within_word)).unwrap_or_default())
     }
 
     /// Returns the credentials, which are hidden in everything that a server says. Cheap if nothing was added since the
@@ -279,18 +276,19 @@ impl fmt::Debug for Secrets {
     }
 }
 
-fn build(values: &BTreeMap<String, bool>) -> Option<Arc<AhoCorasick>> {
-    let forms: BTreeSet<String> = values.keys().flat_map(|value| encodings::encoded_forms(value)).collect();
-    if forms.is_empty() {
-        return None;
-    }
-    Some(Arc::new(AhoCorasick::new(forms).expect("a configuration holds far fewer bytes than a finder can")))
+/// Replaces these ranges of a text by `[REDACTED]`; a text without any is not copied.
+fn hide(text: &str, found: Vec<Range<usize>>) -> Cow<'_, str> {
+    if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(json::replace(text, &found, REDACTED)) }
 }
 
-/// Returns the ranges of secrets in order.
-fn find_all(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
+/// Returns the ranges of secrets in order, without those that are only part of a word.
+fn find(finder: &AhoCorasick, text: &str, is_part: fn(&str, &Range<usize>) -> bool) -> Vec<Range<usize>> {
+    // Most texts have none, and this search is quicker.
+    if !finder.is_match(text) {
+        return Vec::new();
+    }
     let places = finder.find_overlapping_iter(text).map(|found| found.range());
-    merge_ranges(places.filter(|place| !names::is_within_word(text, place)))
+    merge_ranges(places.filter(|place| !is_part(text, place)))
 }
 
 /// Merges ranges that are sorted by their ends. Overlapping ones become one, so that no end of a secret is left over.
