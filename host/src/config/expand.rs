@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::model::ConfigInput;
+use super::model::{ConfigInput, Settings};
 use super::secrets::Secrets;
 use super::variables::Variables;
 use crate::ownership;
@@ -24,6 +24,13 @@ pub struct ExpandRules {
     pub commands: bool,
     /// Whether `$VAR` without braces is a variable too.
     pub bare_dollar: bool,
+}
+
+impl ExpandRules {
+    /// Returns what the settings of a file allow.
+    pub fn new(settings: &Settings) -> Self {
+        ExpandRules { commands: settings.allow_commands, bare_dollar: settings.bare_dollar }
+    }
 }
 
 /// The values for the placeholders of a text.

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use super::environment::parse_dotenv;
 use super::expand::{ExpandError, ExpandRules, ExpandScope, expand, read_text_file, resolve_path};
-use super::model::{Config, FileShape, Problem, ServerConfig, TransportKind, UnexpandedText};
+use super::model::{Config, FilePosition, FileShape, Problem, ServerConfig, TransportKind, UnexpandedText};
 use super::secrets::Secrets;
 use super::variables::Variables;
 use crate::transport::endpoint::Endpoint;
@@ -53,23 +53,44 @@ fn resolve_with<T>(
     session: Option<&str>,
     fill: impl FnOnce(&mut ConfigResolver<'_>) -> Result<T, Problem>,
 ) -> Result<(T, Secrets), Problem> {
-    let (folder, workspace) = base_folders(config, variables);
-    let settings = &config.settings;
-    let scope = ExpandScope {
-        variables,
-        env_file: &BTreeMap::new(),
-        folder: &folder,
-        workspace: &workspace,
-        inputs: &settings.inputs,
-        session,
-        rules: ExpandRules { commands: settings.allow_commands, bare_dollar: settings.bare_dollar },
-    };
+    let folders = base_folders(config, variables);
+    let scope = ExpandScope { session, ..expand_scope(config, variables, &folders) };
     let mut secrets = Secrets::default();
     match fill(&mut ConfigResolver { server, path, scope, secrets: &mut secrets }) {
         Ok(filled) => Ok((filled, secrets)),
         // A problem names files, and part of a path may be a secret.
         Err(problem) => Err(Problem { text: secrets.redact(&problem.text).into_owned(), ..problem }),
     }
+}
+
+/// Resolves values of a section that is not a server; `path` is the name of the section.
+fn resolve_section<T>(
+    place: &FilePosition,
+    path: &str,
+    config: &Config,
+    variables: &Variables,
+    fill: impl FnOnce(&mut ConfigResolver<'_>) -> Result<T, Problem>,
+) -> Result<(T, Secrets), Problem> {
+    let server = ServerConfig::new("", place.clone(), TransportKind::Stdio);
+    resolve_with(&server, path, config, variables, None, fill)
+}
+
+/// Resolves a folder, which need not exist yet. Whoever looks for a file in it sees its path, so no part of that is a
+/// secret.
+fn resolve_folder(
+    dir: &UnexpandedText,
+    path: &str,
+    config: &Config,
+    variables: &Variables,
+) -> Result<PathBuf, Problem> {
+    let (folder, _) = resolve_section(&dir.place, path, config, variables, |resolver| {
+        let folder = resolver.path(dir)?;
+        match folder.exists() && !folder.is_dir() {
+            true => Err(resolver.problem(dir, format_args!("{folder:?} is not a folder"))),
+            false => Ok(folder),
+        }
+    })?;
+    Ok(folder)
 }
 
 fn endpoint(resolver: &mut ConfigResolver<'_>, config: &Config) -> Result<Endpoint, Problem> {
@@ -94,6 +115,20 @@ fn with_env_file<T>(
         scope: ExpandScope { env_file: &env_file, ..scope },
         secrets: &mut *resolver.secrets,
     })
+}
+
+/// Returns the scope of a file's texts, without a session and an env file.
+fn expand_scope<'a>(config: &'a Config, variables: &'a Variables, folders: &'a (PathBuf, PathBuf)) -> ExpandScope<'a> {
+    static NO_ENV_FILE: BTreeMap<String, String> = BTreeMap::new();
+    ExpandScope {
+        variables,
+        env_file: &NO_ENV_FILE,
+        folder: &folders.0,
+        workspace: &folders.1,
+        inputs: &config.settings.inputs,
+        session: None,
+        rules: ExpandRules::new(&config.settings),
+    }
 }
 
 /// Returns the base of relative paths, and the workspace.
