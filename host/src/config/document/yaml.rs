@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
 
-use super::{ConfigError, FilePosition, MAX_DEPTH, MapBuilder, MapEntry, Node, NodeValue, Scalar, ScalarKind};
+use super::super::error::ConfigError;
+use super::super::model::FilePosition;
+use super::node::{MAX_DEPTH, MapBuilder, MapEntry, Node, NodeValue, Scalar, ScalarKind};
 
 /// Parses YAML with one document; returns `None` if there is no value.
 pub fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {
@@ -142,10 +144,8 @@ impl YamlBuilder<'_> {
     fn count_nodes(&mut self, nodes: usize, position: &FilePosition) -> Result<(), ConfigError> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > MAX_NODES {
-            return Err(ConfigError::syntax(
-                position.clone(),
-                format!("more than {MAX_NODES} values, aliases included"),
-            ));
+            let text = format!("more than {MAX_NODES} values, aliases included");
+            return Err(ConfigError::syntax(position.clone(), text));
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ pub struct FilePosition {
 
 impl FilePosition {
     /// Creates a position; one beyond the range of numbers is the last one.
-    pub(in crate::config) fn new(file: &Arc<Path>, line: usize, column: usize) -> Self {
+    pub(crate) fn new(file: &Arc<Path>, line: usize, column: usize) -> Self {
         let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         FilePosition { file: Arc::clone(file), line: narrow(line), column: narrow(column) }
     }

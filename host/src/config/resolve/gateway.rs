@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::{ConfigResolver, resolve_section, site};
+use super::resolver::{ConfigResolver, resolve_section};
+use super::site;
 use crate::config::expand::read_text_file;
 use crate::config::model::{Config, Problem, TokenRules, TokenSource, UnexpandedText};
 use crate::config::nearest;

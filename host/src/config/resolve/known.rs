@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use url::Url;
 
-use super::{base_folders, expand_scope, site};
+use super::resolver::{base_folders, expand_scope};
+use super::site;
 use crate::config::environment::parse_dotenv;
 use crate::config::expand::{ExpandScope, HOLE, expand_partly, read_text_file, resolve_path};
 use crate::config::model::{

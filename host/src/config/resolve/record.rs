@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::resolve_folder;
+use super::resolver::resolve_folder;
 use crate::config::model::{Config, Problem};
 use crate::config::variables::Variables;
 

@@ -5,7 +5,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{program, resolve_folder, resolve_with, site};
+use super::resolver::{resolve_folder, resolve_with};
+use super::{program, site};
 use crate::config::model::{Config, Problem, ServerConfig, SummarizerKind, SummarizerRules, TransportKind};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;

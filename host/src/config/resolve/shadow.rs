@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::resolve_section;
+use super::resolver::resolve_section;
 use crate::config::model::{Config, Problem};
 use crate::config::variables::Variables;
 
