@@ -3,30 +3,28 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use aho_corasick::AhoCorasick;
-
-use super::{encodings, merge_ranges, names};
+use super::finder::{SecretFinder, merge_ranges};
+use super::{json, names};
 
 /// The credentials of a configuration, ready for searching.
 #[derive(Debug, Default)]
-pub struct Credentials(Option<AhoCorasick>);
+pub struct Credentials(SecretFinder);
 
 impl Credentials {
     pub(super) fn new<'a>(values: impl Iterator<Item = &'a str>) -> Self {
-        let values = values.filter(|value| !names::is_protocol_word(value));
-        Credentials(encodings::finder(values))
+        Credentials(SecretFinder::new(values.filter(|value| !names::is_protocol_word(value))))
     }
 
     /// Replaces every credential in a text by `[REDACTED]`; JSON stays JSON. A text without credentials is not copied.
     pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        super::hide(text, self.0.as_ref().map(|finder| find(finder, text)).unwrap_or_default())
+        json::redact(text, &find(&self.0, text))
     }
 }
 
 /// Returns the ranges of credentials in a text as it is, and after its escapes are resolved: JSON may contain JSON, and
 /// any letter may be written as an escape.
-fn find(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
-    let mut found = super::find(finder, text, is_part);
+fn find(finder: &SecretFinder, text: &str) -> Vec<Range<usize>> {
+    let mut found = finder.find(text, is_part);
     let mut levels: Vec<UnescapedText> = Vec::new();
     while levels.len() < MOST_LEVELS {
         let last = levels.last().map_or(text, |level| &level.text);
@@ -34,7 +32,7 @@ fn find(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
             break;
         }
         let level = UnescapedText::new(last);
-        let places = super::find(finder, &level.text, is_part);
+        let places = finder.find(&level.text, is_part);
         levels.push(level);
         let in_text = |place| levels.iter().rev().fold(place, |place, level| level.source_range(place));
         found.extend(places.into_iter().map(in_text));
@@ -178,7 +176,7 @@ const LONG_WORD: usize = 12;
 
 #[cfg(test)]
 mod tests {
-    use super::super::Secrets;
+    use super::super::{REDACTED, Secrets};
     use super::*;
 
     #[track_caller]

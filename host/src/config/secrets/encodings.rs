@@ -1,22 +1,12 @@
 //! The encodings in which a secret may appear in a text.
 
-use std::collections::BTreeSet;
-
-use aho_corasick::AhoCorasick;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Builds the finder of all forms of all values; returns `None` if there are no values.
-pub(super) fn finder<'v>(values: impl Iterator<Item = &'v (impl AsRef<str> + ?Sized + 'v)>) -> Option<AhoCorasick> {
-    let forms: BTreeSet<String> = values.flat_map(|value| encoded_forms(value.as_ref())).collect();
-    let build = || AhoCorasick::new(&forms).expect("a configuration holds far fewer bytes than a finder can");
-    (!forms.is_empty()).then(build)
-}
-
 /// Returns a secret in all its forms: plain, escaped as JSON, percent-encoded, in base64, in hexadecimal, in names of
 /// tools and as part of a host, each as different programs write it.
-fn encoded_forms(value: &str) -> Vec<String> {
+pub(super) fn encoded_forms(value: &str) -> Vec<String> {
     let json = escaped(value);
     let in_ascii: String = json.chars().map(|c| if c.is_ascii() { c.to_string() } else { by_number(c) }).collect();
     let percent = utf8_percent_encode(value, RESERVED).to_string();
