@@ -26,10 +26,9 @@ pub fn read(root: &Node) -> Result<ConfigParts, ConfigError> {
         check_count(entries.len(), settings.max_servers, node)?;
         for named in entries {
             let path = format!("servers.{}", named.key);
-            let position = named.place.clone();
             let entry = ServerEntry {
                 id: named.key.clone(),
-                place: position.clone(),
+                place: named.place.clone(),
                 node: &named.value,
                 path: path.clone(),
                 lifecycle: settings.lifecycle.clone(),
@@ -38,7 +37,7 @@ pub fn read(root: &Node) -> Result<ConfigParts, ConfigError> {
             let Some(mut server) = server_entry::read(entry, FileShape::Native, &mut notices) else { continue };
             if !is_id(&named.key) {
                 let text = format!("the id {:?} must be letters, digits, `_` and `-`", named.key);
-                server.problem = Some(Problem { place: position, field: Some(path), text });
+                server.problem = Some(Problem { place: named.place.clone(), field: Some(path), text });
             }
             servers.push(server);
         }

@@ -5,9 +5,7 @@ use super::document::Node;
 use super::error::ConfigError;
 use super::field::{ConfigField, FieldError, ReadContext};
 use super::keys::server::{SERVER, ServerDraft};
-use super::model::{
-    FilePosition, FileShape, LifecycleRules, Notice, Problem, ServerConfig, Settings, TransportKind, UnexpandedText,
-};
+use super::model::{FilePosition, FileShape, LifecycleRules, Notice, Problem, ServerConfig, Settings, TransportKind};
 use super::nearest;
 use super::section::read_keys;
 
@@ -90,14 +88,12 @@ fn build_server(server: ServerConfig, node: &Node, context: &mut ReadContext) ->
 
 /// Checks the keys that each transport requires.
 fn check_required(server: &mut ServerConfig, total_given: bool, context: &mut ReadContext) {
-    let blank = |text: &Option<UnexpandedText>| text.as_ref().is_none_or(|text| text.text.trim().is_empty());
-    let missing = match server.kind {
-        TransportKind::Stdio if blank(&server.command) => Some("command"),
-        TransportKind::Http | TransportKind::Sse | TransportKind::WebSocket if blank(&server.url) => Some("url"),
-        _ => None,
+    let (key, required) = match server.kind {
+        TransportKind::Stdio => ("command", &server.command),
+        TransportKind::Http | TransportKind::Sse | TransportKind::WebSocket => ("url", &server.url),
     };
-    if let Some(missing) = missing {
-        let text = format!("{missing} required for {} transport", server.kind.name());
+    if required.as_ref().is_none_or(|text| text.text.trim().is_empty()) {
+        let text = format!("{key} required for {} transport", server.kind.name());
         context.add_problem(FieldError { place: server.place.clone(), field: String::new(), text });
     }
     if server.timeouts.total < server.timeouts.call {

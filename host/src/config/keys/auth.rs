@@ -135,9 +135,7 @@ pub const AUTH: &[Key] = &[
 
 /// Reads `auth`.
 pub fn read_auth(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<ServerAuth, FieldError> {
-    let mut draft = AuthDraft::default();
-    read_keys(AUTH, &mut draft, field, context);
-    draft.finish(field)
+    AuthDraft::default().read(field, context)
 }
 
 /// Reads `oauth`, which some clients write instead of `auth`; `false` means none.
@@ -145,16 +143,11 @@ pub fn read_oauth(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<
     if let Ok(flag) = field.flag() {
         return Ok(if flag { ServerAuth::OAuth(Box::default()) } else { ServerAuth::None });
     }
-    if field
-        .node
-        .at("enabled")
-        .is_some_and(|node| ConfigField { node, field: String::new() }.flag().is_ok_and(|flag| !flag))
-    {
+    let enabled = field.node.at("enabled").map(|node| ConfigField { node, field: String::new() }.flag());
+    if let Some(Ok(false)) = enabled {
         return Ok(ServerAuth::None);
     }
-    let mut draft = AuthDraft { kind: Some(AuthKind::OAuth), ..AuthDraft::default() };
-    read_keys(AUTH, &mut draft, field, context);
-    draft.finish(field)
+    AuthDraft { kind: Some(AuthKind::OAuth), ..AuthDraft::default() }.read(field, context)
 }
 
 impl AuthDraft {
@@ -162,7 +155,9 @@ impl AuthDraft {
         self.oauth.get_or_insert_default()
     }
 
-    fn finish(self, field: &ConfigField<'_>) -> Result<ServerAuth, FieldError> {
+    /// Reads the keys, and what they mean together.
+    fn read(mut self, field: &ConfigField<'_>, context: &mut ReadContext) -> Result<ServerAuth, FieldError> {
+        read_keys(AUTH, &mut self, field, context);
         let kind = self.kind.unwrap_or(match () {
             () if self.token.is_some() => AuthKind::Bearer,
             () if self.key.is_some() => AuthKind::ApiKey,

@@ -27,7 +27,7 @@ pub const GATEWAY: &[Key] = &[
         KeyForm::choice(&ChoiceForm(&GatewayNames::ALL, |gateway, choice| gateway.names = Some(choice))),
         "How the gateway names tools: a style, or the rules of one provider; default: the top-level `names`.",
     ),
-    Key::new(
+    Key::rule(
         "tokens",
         KeyForm::Custom(
             || schema::list(schema::object(TOKEN)),
@@ -35,8 +35,7 @@ pub const GATEWAY: &[Key] = &[
         ),
         "Who may use the gateway, each with a token; required to listen on anything but loopback.",
     )
-    .default("[]")
-    .as_rule(),
+    .default("[]"),
     Key::new(
         "hosts",
         KeyForm::Custom(schema::texts, |gateway, field, _| read_each(field, host).map(|hosts| gateway.hosts = hosts)),

@@ -7,21 +7,19 @@ type MaskingKey = ConfigKey<Masking>;
 
 /// The keys of `masking`.
 pub const MASKING: &[MaskingKey] = &[
-    MaskingKey::new(
+    MaskingKey::rule(
         "groups",
         KeyForm::Texts(|masking, texts| masking.groups = texts),
         "Names of built-in groups: basic, secrets, security, kubernetes, cloud, all.",
     )
-    .default("[]")
-    .as_rule(),
-    MaskingKey::new(
+    .default("[]"),
+    MaskingKey::rule(
         "patterns",
         KeyForm::Texts(|masking, texts| masking.patterns = texts),
         "Names of built-in patterns, such as email or github_token.",
     )
-    .default("[]")
-    .as_rule(),
-    MaskingKey::new(
+    .default("[]"),
+    MaskingKey::rule(
         "custom",
         KeyForm::Custom(
             || schema::list(schema::object(CUSTOM)),
@@ -39,8 +37,7 @@ pub const MASKING: &[MaskingKey] = &[
         ),
         "Patterns of your own.",
     )
-    .default("[]")
-    .as_rule(),
+    .default("[]"),
 ];
 
 type CustomMaskKey = ConfigKey<CustomMask>;

@@ -35,10 +35,9 @@ pub const SERVER: &[Key] = &[
         "The transport; default: stdio with `command`, http with `url`.",
     )
     .aliased(&["transport", "transportType"]),
-    Key::new("enabled", KeyForm::Flag(|draft, flag| draft.server.enabled &= flag), "Whether the server may be used.")
+    Key::rule("enabled", KeyForm::Flag(|draft, flag| draft.server.enabled &= flag), "Whether the server may be used.")
         .default("true")
-        .aliased(&["isActive", "active", "enable"])
-        .as_rule(),
+        .aliased(&["isActive", "active", "enable"]),
     Key::new(
         "command",
         KeyForm::Custom(schema::command, read_command),
@@ -62,13 +61,12 @@ pub const SERVER: &[Key] = &[
         KeyForm::UnexpandedText(|draft, text| draft.server.env_file = Some(text)),
         "A file with more variables, one KEY=value per line.",
     ),
-    Key::new(
+    Key::rule(
         "inherit_env",
         KeyForm::choice(&ChoiceForm(INHERIT, |draft, choice| draft.server.inherit_env = choice)),
         "Which variables the program inherits; scoped omits those of other servers, the summarizer and the gateway.",
     )
-    .default("\"scoped\"")
-    .as_rule(),
+    .default("\"scoped\""),
     Key::new(
         "pass_env",
         KeyForm::Custom(schema::texts, |draft, field, _| {
@@ -126,8 +124,7 @@ pub const SERVER: &[Key] = &[
         KeyForm::Custom(
             || schema::object(TIMEOUTS),
             |draft, field, context| {
-                let entries = field.node.entries().into_iter().flatten();
-                draft.total_given = entries.into_iter().any(|entry| entry.key == "total");
+                draft.total_given = field.node.at("total").is_some();
                 read_keys(TIMEOUTS, &mut draft.server.timeouts, field, context);
                 Ok(())
             },
@@ -192,14 +189,13 @@ pub const SERVER: &[Key] = &[
         KeyForm::Number(1, 10_000, |draft, number| draft.server.max_concurrent = Some(number)),
         "The most concurrent calls of this server; default: limited only by its queue.",
     ),
-    Key::new(
+    Key::rule(
         "allow",
         KeyForm::Custom(schema::texts, tools::read_allow),
         "Names and globs of the only tools to offer; an empty list offers none. Default: all.",
     )
-    .aliased(&["allowedTools", "allowTools", "includeTools", "enabledTools"])
-    .as_rule(),
-    Key::new(
+    .aliased(&["allowedTools", "allowTools", "includeTools", "enabledTools"]),
+    Key::rule(
         "deny",
         KeyForm::Patterns(|draft, patterns| draft.server.deny = patterns),
         "Names and globs of tools to hide; `deny` wins over `allow`.",
@@ -214,30 +210,26 @@ pub const SERVER: &[Key] = &[
         "disallowedTools",
         "excludeTools",
         "disabledTools",
-    ])
-    .as_rule(),
-    Key::new(
+    ]),
+    Key::rule(
         "ask",
         KeyForm::Patterns(|draft, patterns| draft.server.ask = patterns),
         "Names and globs of tools whose calls a person must approve.",
     )
-    .default("[]")
-    .as_rule(),
-    Key::new(
+    .default("[]"),
+    Key::rule(
         "requires",
         KeyForm::Texts(|draft, texts| draft.server.requires = texts),
         "Capabilities that a principal needs, all of them, to use this server.",
     )
-    .default("[]")
-    .as_rule(),
-    Key::new(
+    .default("[]"),
+    Key::rule(
         "tools",
         KeyForm::Custom(|| schema::map(schema::object(TOOL)), tools::read_tools),
         "Settings for single tools, by name.",
     )
-    .default("{}")
-    .as_rule(),
-    Key::new(
+    .default("{}"),
+    Key::rule(
         "masking",
         KeyForm::Custom(
             || schema::object(MASKING),
@@ -248,8 +240,7 @@ pub const SERVER: &[Key] = &[
         ),
         "What to mask in this server's results, in addition to the top-level `masking`.",
     )
-    .default("{}")
-    .as_rule(),
+    .default("{}"),
     Key::new(
         "instructions",
         KeyForm::Text(|draft, text| draft.server.instructions = Some(text)),

@@ -52,35 +52,31 @@ pub const TOP: &[Key] = &[
         "Begin the description of each tool with `[MCP:server]`.",
     )
     .default("false"),
-    Key::new(
+    Key::rule(
         "check_arguments",
         KeyForm::Flag(|settings, flag| settings.check_arguments = flag),
         "Refuse arguments that do not match the tool's schema.",
     )
-    .default("true")
-    .as_rule(),
-    Key::new(
+    .default("true"),
+    Key::rule(
         "retry",
         KeyForm::choice(&ChoiceForm(RETRY, |settings, choice| settings.retry = choice)),
         "Which calls to retry after a lost connection: those that are safe to repeat, all, or none.",
     )
-    .default("\"safe\"")
-    .as_rule(),
-    Key::new(
+    .default("\"safe\""),
+    Key::rule(
         "read_only",
         KeyForm::Flag(|settings, flag| settings.read_only = flag),
         "Offer only tools that declare that they change nothing.",
     )
-    .default("false")
-    .as_rule(),
-    Key::new(
+    .default("false"),
+    Key::rule(
         "destructive",
         KeyForm::choice(&ChoiceForm(DESTRUCTIVE, |settings, choice| settings.destructive = choice)),
         "What to do with tools that may delete or overwrite: `allow`, `ask` a person, or `deny`.",
     )
-    .default("\"allow\"")
-    .as_rule(),
-    Key::new(
+    .default("\"allow\""),
+    Key::rule(
         "ask_max_bytes",
         KeyForm::BytesFrom(
             1024,
@@ -89,22 +85,19 @@ pub const TOP: &[Key] = &[
         ),
         "The most bytes of arguments that a person is asked to approve; a call with more is declined.",
     )
-    .default("\"64KiB\"")
-    .as_rule(),
-    Key::new(
+    .default("\"64KiB\""),
+    Key::rule(
         "masking",
         KeyForm::section(&SectionForm(MASKING, |settings| &mut settings.masking)),
         "What to mask in the results of all servers.",
     )
-    .default("{}")
-    .as_rule(),
-    Key::new(
+    .default("{}"),
+    Key::rule(
         "max_result_bytes",
         KeyForm::Bytes(|settings, bytes| settings.max_result_bytes = bytes),
         "The longest text of a result; more is cut. 0 means no limit.",
     )
-    .default("\"1MiB\"")
-    .as_rule(),
+    .default("\"1MiB\""),
     Key::new(
         "summarize_above_tokens",
         KeyForm::Number(1, MAX_TOKENS, |settings, number| settings.summarize_above_tokens = number as u64),

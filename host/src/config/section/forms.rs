@@ -15,7 +15,7 @@ pub struct SectionForm<T: 'static, S: 'static>(pub &'static [ConfigKey<S>], pub 
 /// A map whose keys have their own table, or `true` for all its defaults, or `false` for none.
 pub struct OptionalSectionForm<T: 'static, S: 'static>(pub &'static [ConfigKey<S>], pub fn(&mut T) -> &mut Option<S>);
 
-/// Returns the word for a value, of a table that has one for each.
+/// Returns the first word for a value, of a table that has one for each.
 pub fn name_of<'w, C: PartialEq>(choices: &[(&'w str, C)], value: C) -> &'w str {
     choices.iter().find(|(_, known)| *known == value).map_or("", |(word, _)| word)
 }
@@ -40,8 +40,8 @@ impl<T> KeyForm<T> {
 impl<T, C: Copy + PartialEq> TypedForm<T> for ChoiceForm<T, C> {
     fn schema(&self) -> Value {
         let ChoiceForm(choices, _) = self;
-        let is_first = |at: usize| !choices[..at].iter().any(|(_, earlier)| *earlier == choices[at].1);
-        let words: Vec<&str> = (0..choices.len()).filter(|at| is_first(*at)).map(|at| choices[at].0).collect();
+        let is_first = |(word, value): &&(&str, C)| name_of(choices, *value) == *word;
+        let words: Vec<&str> = choices.iter().filter(is_first).map(|(word, _)| *word).collect();
         json!({"enum": words})
     }
 

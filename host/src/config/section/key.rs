@@ -80,6 +80,11 @@ impl<T> ConfigKey<T> {
         ConfigKey { name, aliases: &[], form, default: "", about, in_schema: true, is_rule: false }
     }
 
+    /// Creates a key that restricts something.
+    pub const fn rule(name: &'static str, form: KeyForm<T>, about: &'static str) -> Self {
+        ConfigKey::new(name, form, about).as_rule()
+    }
+
     /// Creates a key that is accepted because people write it, but is not in the schema.
     pub const fn hidden(name: &'static str, form: KeyForm<T>) -> Self {
         let mut key = ConfigKey::new(name, form, "");

@@ -25,12 +25,12 @@ pub fn read_keys<T>(keys: &[ConfigKey<T>], target: &mut T, given: &ConfigField<'
             report_unknown(keys, entry, &given.field, context);
             continue;
         };
-        let field = || field::join(&given.field, name);
         // A key without a value counts as not given. For a rule, that would guess what the author wants to forbid.
         if entry.value.is_null() {
             if key.is_rule {
                 let text = "has no value; write one, such as [] for none, or remove the key".to_owned();
-                context.add_problem(FieldError { place: entry.place.clone(), field: field(), text });
+                let field = field::join(&given.field, name);
+                context.add_problem(FieldError { place: entry.place.clone(), field, text });
             }
             continue;
         }

@@ -52,19 +52,17 @@ pub const TOKEN: &[Key] = &[
         "Whether the principal may also enable, disable and reconnect servers, and try tools on the dashboard.",
     )
     .default("false"),
-    Key::new(
+    Key::rule(
         "servers",
         KeyForm::Custom(servers, |draft, field, _| selection(field).map(|selection| draft.selection = Some(selection))),
         "The servers that the principal may use: a list, or a map from server to names and globs of tools. \
          Default: all.",
-    )
-    .as_rule(),
-    Key::new(
+    ),
+    Key::rule(
         "capabilities",
         KeyForm::Texts(|draft, texts| draft.capabilities = Some(texts)),
         "What the principal is granted, such as server:files or tool:files/read; default: it needs no grants.",
-    )
-    .as_rule(),
+    ),
 ];
 
 /// Reads `tokens`.

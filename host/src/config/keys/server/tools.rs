@@ -10,20 +10,18 @@ type ToolKey = ConfigKey<ToolRules>;
 
 /// The keys of one tool.
 pub const TOOL: &[ToolKey] = &[
-    ToolKey::new(
+    ToolKey::rule(
         "annotations",
         KeyForm::section(&SectionForm(ANNOTATIONS, |tool| &mut tool.annotations)),
         "What the tool does; these override the server's annotations.",
     )
-    .default("{}")
-    .as_rule(),
-    ToolKey::new(
+    .default("{}"),
+    ToolKey::rule(
         "requires",
         KeyForm::Texts(|tool, texts| tool.requires = texts),
         "Capabilities that a principal needs, all of them, to use the tool.",
     )
-    .default("[]")
-    .as_rule(),
+    .default("[]"),
     ToolKey::new("note", KeyForm::Text(|tool, text| tool.note = Some(text)), "Text to add to the tool's description."),
 ];
 
