@@ -20,6 +20,7 @@ pub mod resolve;
 pub mod schema;
 pub mod search;
 pub mod secrets;
+mod section;
 mod server_entry;
 mod shape;
 pub mod trust;
@@ -29,9 +30,10 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use document::line_index::LineIndex;
 pub use error::ConfigError;
+pub use model::is_id;
 use model::{Config, FilePosition, FileShape, ServerConfig, Settings, TransportKind, UnexpandedText};
-pub use native::is_id;
 
 use crate::ownership::{self, OwnershipError};
 
@@ -87,26 +89,15 @@ pub fn read_text(file: &Path) -> Result<String, ConfigError> {
         source => ConfigError::Exposed { file: file.to_path_buf(), source },
     })?;
     let mut bytes = Vec::new();
-    let limit = if has_our_name(file) { MAX_BYTES } else { MAX_FOREIGN_BYTES };
+    let limit = if shape::has_our_name(file) { MAX_BYTES } else { MAX_FOREIGN_BYTES };
     opened.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > limit {
         return Err(ConfigError::TooLarge { file: file.to_path_buf(), limit });
     }
     String::from_utf8(bytes).map_err(|error| {
-        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
-        let begun =
-            String::from_utf8_lossy(good.rsplit(|byte| *byte == b'\n').next().unwrap_or_default()).chars().count();
-        let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        ConfigError::NotText {
-            place: FilePosition { file: Arc::from(file), line: narrow(line), column: narrow(begun + 1) },
-        }
+        let good = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
+        ConfigError::NotText { place: LineIndex::new(&good, &Arc::from(file)).position(good.len()) }
     })
-}
-
-/// Reports whether a file is named like toolgate's own files.
-fn has_our_name(file: &Path) -> bool {
-    file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("toolgate."))
 }
 
 const MAX_BYTES: u64 = 4 * 1024 * 1024;

@@ -48,7 +48,7 @@ pub fn environment(
 /// Returns the variables that the configuration uses for other servers, the summarizer or the gateway, but not for this
 /// server. Variables that every program needs are excluded.
 fn variables_of_others<'c>(server: &ServerConfig, config: &'c Config) -> BTreeSet<&'c str> {
-    let rules = ExpandRules { commands: config.settings.allow_commands, bare_dollar: config.settings.bare_dollar };
+    let rules = ExpandRules::new(&config.settings);
     let mut foreign: BTreeSet<&str> = config.servers.iter().flat_map(|other| variables_of(other, rules)).collect();
     let summarizer = config.settings.summarizer.iter().flat_map(summarizer_texts);
     let beside = summarizer.chain(gateway_texts(&config.settings.gateway));

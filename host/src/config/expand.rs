@@ -11,10 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::model::ConfigInput;
+use super::model::{ConfigInput, Settings};
 use super::secrets::Secrets;
 use super::variables::Variables;
 use crate::ownership;
+use command::MAX_BYTES;
 use template::{TemplatePart, TextTemplate, ValueSource};
 
 /// Optional forms that a file may use.
@@ -24,6 +25,13 @@ pub struct ExpandRules {
     pub commands: bool,
     /// Whether `$VAR` without braces is a variable too.
     pub bare_dollar: bool,
+}
+
+impl ExpandRules {
+    /// Returns what the settings of a file allow.
+    pub fn new(settings: &Settings) -> Self {
+        ExpandRules { commands: settings.allow_commands, bare_dollar: settings.bare_dollar }
+    }
 }
 
 /// The values for the placeholders of a text.
@@ -103,7 +111,7 @@ pub fn expand(text: &str, scope: &ExpandScope<'_>, secrets: &mut Secrets) -> Res
         column: text[..malformed.at].chars().count() + 1,
         text: malformed.text,
     })?;
-    fill(&template, scope, secrets)
+    fill_or(&template, scope, secrets, Err)
 }
 
 /// Expands what this scope can provide and leaves a hole for the rest, to find as many secrets as possible. Inserted
@@ -147,10 +155,6 @@ pub(super) fn read_text_file(path: &Path) -> Result<String, ExpandError> {
         return Err(failed(format!("has more than {} KiB", MAX_BYTES / 1024)));
     }
     String::from_utf8(bytes).map_err(|_| failed("is not UTF-8 text".into()))
-}
-
-fn fill(template: &TextTemplate<'_>, scope: &ExpandScope<'_>, secrets: &mut Secrets) -> Result<String, ExpandError> {
-    fill_or(template, scope, secrets, Err)
 }
 
 /// Expands a template; `otherwise` decides what to insert for a missing value.
@@ -203,7 +207,7 @@ fn value(source: &ValueSource<'_>, scope: &ExpandScope<'_>, secrets: &mut Secret
         ValueSource::WorkspaceName => Ok(workspace.file_name().unwrap_or_default().to_string_lossy().into_owned()),
         ValueSource::Separator => Ok(std::path::MAIN_SEPARATOR_STR.to_owned()),
         ValueSource::File(path) => {
-            let text = read_text_file(&resolve_path(&fill(path, scope, secrets)?, scope)?)?;
+            let text = read_text_file(&resolve_path(&fill_or(path, scope, secrets, Err)?, scope)?)?;
             secrets.add_content(&text);
             Ok(without_last_newline(&text).to_owned())
         }
@@ -257,5 +261,3 @@ fn without_last_newline(text: &str) -> &str {
 pub(super) const INPUT_PREFIX: &str = "TOOLGATE_INPUT_";
 /// A placeholder for an unknown value; no value in use contains it.
 pub(super) const HOLE: char = '\0';
-/// Far more than any key or certificate chain needs.
-const MAX_BYTES: u64 = 64 * 1024;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::document::{MapEntry, Node, NodeValue, ScalarKind};
+use super::error::ConfigError;
 use super::model::{FilePosition, FileShape, Notice, Problem, UnexpandedText};
 use super::nearest;
 use super::{bytes, duration};
@@ -33,6 +34,12 @@ pub struct FieldError {
     pub text: String,
 }
 
+impl From<FieldError> for ConfigError {
+    fn from(error: FieldError) -> Self {
+        ConfigError::Invalid(Problem { place: error.place, field: Some(error.field), text: error.text })
+    }
+}
+
 /// A value of the file with its name.
 pub struct ConfigField<'n> {
     /// The value.
@@ -55,11 +62,6 @@ impl ReadContext {
         }
     }
 
-    /// Reports whether unknown keys are errors, as in toolgate's own files, and not just notices.
-    pub fn is_strict(&self) -> bool {
-        self.strict
-    }
-
     /// Reads a section that only toolgate has, strictly in files of every format.
     pub fn read_strictly<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         let outer = std::mem::replace(&mut self.strict, true);
@@ -77,12 +79,7 @@ impl ReadContext {
 
     /// Adds an error.
     pub fn add_problem(&mut self, error: FieldError) {
-        let field = match (self.path.as_str(), error.field.as_str()) {
-            ("", "") => None,
-            (path, "") => Some(path.to_owned()),
-            ("", field) => Some(field.to_owned()),
-            (path, field) => Some(format!("{path}.{field}")),
-        };
+        let field = Some(join(&self.path, &error.field)).filter(|field| !field.is_empty());
         self.problems.push(Problem { place: error.place, field, text: error.text });
     }
 }
@@ -185,6 +182,16 @@ impl<'n> ConfigField<'n> {
         self.check_pattern(&self.text()?)
     }
 
+    /// Returns the value as a list of names and globs of allowed tools. Refuses the word `any`: some clients mean all
+    /// tools by it, but here it would name one.
+    pub fn allowed_patterns(&self) -> Result<Vec<String>, FieldError> {
+        let tools = self.patterns()?;
+        match tools.iter().any(|tool| tool.trim().eq_ignore_ascii_case("any")) {
+            true => Err(self.error("\"any\" is not known here; write \"*\" to mean all tools")),
+            false => Ok(tools),
+        }
+    }
+
     /// Checks a name or glob of a tool, which is this value or its key.
     pub fn check_pattern(&self, text: &str) -> Result<String, FieldError> {
         let pattern = text.trim();
@@ -212,6 +219,17 @@ impl<'n> ConfigField<'n> {
         }
     }
 
+    /// Returns the items of a list as text that is expanded later.
+    pub fn unexpanded_texts(&self) -> Result<Vec<UnexpandedText>, FieldError> {
+        self.items()?.iter().map(ConfigField::unexpanded_text).collect()
+    }
+
+    /// Returns the items of a list, each of which is text or a map with the text under `key`.
+    pub fn texts_or_maps(&self, key: &str) -> Result<Vec<String>, FieldError> {
+        let text = |item: ConfigField<'n>| ConfigField { node: item.node.at(key).unwrap_or(item.node), ..item }.text();
+        self.items()?.into_iter().map(text).collect()
+    }
+
     /// Returns the entries of a map, each with its key.
     pub fn entries(&self) -> Result<Vec<(&'n str, ConfigField<'n>)>, FieldError> {
         Ok(self.map()?.iter().map(|entry| (entry.key.as_str(), self.child(entry))).collect())
@@ -232,7 +250,7 @@ impl<'n> ConfigField<'n> {
     pub fn unexpanded_map(&self, context: &mut ReadContext) -> Result<Vec<(String, UnexpandedText)>, FieldError> {
         let mut map = Vec::new();
         for (name, value) in self.entries()? {
-            if value.node.is_null() && !context.is_strict() {
+            if value.node.is_null() && !context.strict {
                 context.add_notice(&value.node.place, format!("{} has no value and is ignored", value.field));
                 continue;
             }
@@ -244,5 +262,8 @@ impl<'n> ConfigField<'n> {
 
 /// Joins the name of a field and the name of a key in it.
 pub fn join(field: &str, name: &str) -> String {
-    if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") }
+    match (field, name) {
+        (only, "") | ("", only) => only.to_owned(),
+        _ => format!("{field}.{name}"),
+    }
 }

@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 
 use super::document::{Document, DocumentFault, MapEntry, Node, NodeValue};
 use super::error::ConfigError;
-use super::field::{ConfigField, FieldError, ReadContext};
-use super::keys::{self, misspelt, server, settings};
-use super::model::{FilePosition, FileShape, Notice, Problem, ServerConfig, Settings};
-use super::native::{ConfigParts, is_id};
-use super::server_entry::{self, ServerEntry};
+use super::field::{ConfigField, ReadContext};
+use super::keys::inputs::read_inputs;
+use super::keys::masking::MASKING;
+use super::keys::server::SERVER;
+use super::keys::settings::TOP;
+use super::model::{FilePosition, FileShape, Notice, Problem, ServerConfig, Settings, is_id};
+use super::section::{is_ignorable, misspelt, read_keys};
+use super::server_entry::{self, ConfigParts, ServerEntry, check_count};
 use super::shape::ServersSection;
 
 /// Reads the servers and toolgate's own settings from another client's file.
@@ -19,7 +22,7 @@ pub fn read(document: &Document, found: &ServersSection<'_>) -> Result<ConfigPar
     let mut notices = read_settings(root, found, &mut settings)?;
     let mut context = ReadContext::new(found.shape);
     if let Some(node) = found.inputs.or_else(|| root.at("inputs")) {
-        let inputs = settings::read_inputs(&ConfigField { node, field: "inputs".to_owned() }, &mut context);
+        let inputs = read_inputs(&ConfigField { node, field: "inputs".to_owned() }, &mut context);
         settings.inputs = inputs.unwrap_or_else(|error| {
             context.add_problem(error);
             Vec::new()
@@ -27,10 +30,8 @@ pub fn read(document: &Document, found: &ServersSection<'_>) -> Result<ConfigPar
     }
     // A wrong input shows up again as a problem of the server that uses it.
     notices.extend(context.notices);
-    notices.extend(document.faults.iter().filter(|fault| is_among_servers(fault, found)).map(|fault| {
-        let DocumentFault { place: position, text, .. } = fault;
-        Notice { place: position.clone(), text: text.clone() }
-    }));
+    let faults = document.faults.iter().filter(|fault| is_among_servers(fault, found));
+    notices.extend(faults.map(|fault| Notice { place: fault.place.clone(), text: fault.text.clone() }));
     notices.extend(context.problems.into_iter().map(|problem| Notice { place: problem.place, text: problem.text }));
     let named = named_entries(found, &mut notices)?;
     check_count(named.len(), settings.max_servers, found.servers)?;
@@ -38,12 +39,12 @@ pub fn read(document: &Document, found: &ServersSection<'_>) -> Result<ConfigPar
     let choice = ServerChoice::of(root, found.shape)?;
     // A name that is a valid id is reserved for its server, wherever in the file it is.
     let written: BTreeSet<&str> = named.iter().map(|named| named.name).filter(|name| is_id(name)).collect();
-    for NamedEntry { name, place: position, node } in named {
-        let id = id_of(name, &servers, &written, &position, &mut notices);
+    for NamedEntry { name, place, node } in named {
+        let id = id_of(name, &servers, &written, &place, &mut notices);
         let enabled = choice.has(name, &id);
         let path = if found.path.is_empty() { name.to_owned() } else { format!("{}.{name}", found.path) };
         let (lifecycle, claude_code) = (settings.lifecycle.clone(), found.claude_code);
-        let entry = ServerEntry { id, place: position, node, path, lifecycle, claude_code };
+        let entry = ServerEntry { id, place, node, path, lifecycle, claude_code };
         let server = server_entry::read(entry, found.shape, &mut notices);
         servers.extend(server.map(|server| ServerConfig { enabled: server.enabled && enabled, ..server }));
     }
@@ -73,7 +74,7 @@ pub fn settings_entries<'n>(root: &'n Node, found: &ServersSection<'_>) -> impl 
     let entries = root.entries().filter(|_| !found.path.is_empty()).unwrap_or_default();
     entries.iter().filter(move |entry| {
         let is_theirs = ["version", "servers", "inputs", "$schema", others].contains(&entry.key.as_str());
-        !is_theirs && settings::TOP.iter().any(|key| key.is_called(&entry.key))
+        !is_theirs && TOP.iter().any(|key| key.is_called(&entry.key))
     })
 }
 
@@ -82,7 +83,7 @@ fn read_settings(root: &Node, found: &ServersSection<'_>, settings: &mut Setting
     let ours =
         Node { place: root.place.clone(), value: NodeValue::Map(settings_entries(root, found).cloned().collect()) };
     let mut context = ReadContext::new(FileShape::Native);
-    keys::read_keys(settings::TOP, settings, &ConfigField { node: &ours, field: String::new() }, &mut context);
+    read_keys(TOP, settings, &ConfigField { node: &ours, field: String::new() }, &mut context);
     if let Some(problem) = context.problems.into_iter().next() {
         return Err(ConfigError::Invalid(problem));
     }
@@ -92,14 +93,15 @@ fn read_settings(root: &Node, found: &ServersSection<'_>, settings: &mut Setting
     let others = found.path.split('.').next().unwrap_or_default();
     for entry in root.entries().filter(|_| !found.path.is_empty()).unwrap_or_default() {
         let name = entry.key.as_str();
-        if name == others || keys::is_ignorable(name) {
+        if name == others || is_ignorable(name) {
             continue;
         }
-        let text = match settings::TOP.iter().find(|key| key.is_called(name)) {
+        let text = match TOP.iter().find(|key| key.is_called(name)) {
             Some(key) if key.name == "servers" => rule_of_unread(entry, found.path),
             Some(_) => None,
-            None => misspelt::intended_top_rule(settings::TOP, entry, only_servers)
-                .map(|meant| misspelt::advice_at_top(name, meant)),
+            None => {
+                misspelt::intended_top_rule(TOP, entry, only_servers).map(|meant| misspelt::advice_at_top(name, meant))
+            }
         };
         if let Some(text) = text {
             return Err(ConfigError::Invalid(Problem { place: entry.place.clone(), field: None, text }));
@@ -110,7 +112,7 @@ fn read_settings(root: &Node, found: &ServersSection<'_>, settings: &mut Setting
 
 /// Returns the error for rules under `servers` if the servers are read from another key.
 fn rule_of_unread(servers: &MapEntry, path: &str) -> Option<String> {
-    let is_rule = |entry: &MapEntry| server::SERVER.iter().any(|key| key.is_rule && key.is_called(&entry.key));
+    let is_rule = |entry: &MapEntry| SERVER.iter().any(|key| key.is_rule && key.is_called(&entry.key));
     let ruled = |server: &&MapEntry| server.value.entries().is_some_and(|entries| entries.iter().any(is_rule));
     let server = servers.value.entries()?.iter().find(ruled)?;
     Some(format!(
@@ -121,8 +123,8 @@ fn rule_of_unread(servers: &MapEntry, path: &str) -> Option<String> {
 
 /// Refuses a rule that appears twice in one map, since either could be the intended one.
 fn refuse_doubled_rules(document: &Document, found: &ServersSection<'_>) -> Result<(), ConfigError> {
-    let of_server = |name: &str| server::SERVER.iter().any(|key| key.is_rule && key.is_called(name));
-    let of_masking = |name: &str| settings::MASKING.iter().any(|key| key.is_called(name));
+    let of_server = |name: &str| SERVER.iter().any(|key| key.is_rule && key.is_called(name));
+    let of_masking = |name: &str| MASKING.iter().any(|key| key.is_called(name));
     let of_all = |name: &str| settings_entries(&document.root, found).any(|entry| entry.key == name);
     let is_rule = |fault: &&DocumentFault| {
         let among_servers = is_among_servers(fault, found);
@@ -130,22 +132,15 @@ fn refuse_doubled_rules(document: &Document, found: &ServersSection<'_>) -> Resu
         let doubled = |name: &str| among_servers && (of_server(name) || of_masking(name)) || among_rules;
         fault.duplicate_key.as_deref().is_some_and(doubled)
     };
-    let doubled = document.faults.iter().find(is_rule);
-    doubled
-        .map_or(Ok(()), |DocumentFault { place: position, text, .. }| Err(ConfigError::syntax(position.clone(), text)))
+    match document.faults.iter().find(is_rule) {
+        Some(doubled) => Err(ConfigError::syntax(doubled.place.clone(), &doubled.text)),
+        None => Ok(()),
+    }
 }
 
 /// Reports whether a fault is among the servers; the rest of the file belongs to the client.
 fn is_among_servers(fault: &DocumentFault, found: &ServersSection<'_>) -> bool {
     found.path.is_empty() || fault.top_key.as_deref() == found.path.split('.').next()
-}
-
-/// Refuses a file with more servers than `max_servers`.
-pub fn check_count(count: usize, most: usize, node: &Node) -> Result<(), ConfigError> {
-    if count > most {
-        return Err(ConfigError::invalid(node.place.clone(), format!("{count} servers, but max_servers is {most}")));
-    }
-    Ok(())
 }
 
 struct NamedEntry<'n> {
@@ -159,14 +154,11 @@ fn named_entries<'n>(
     notices: &mut Vec<Notice>,
 ) -> Result<Vec<NamedEntry<'n>>, ConfigError> {
     match &found.servers.value {
-        NodeValue::Map(entries) => Ok(entries
-            .iter()
-            .map(|MapEntry { key, place: position, value }| NamedEntry {
-                name: key,
-                place: position.clone(),
-                node: value,
-            })
-            .collect()),
+        NodeValue::Map(entries) => {
+            let named =
+                |entry: &'n MapEntry| NamedEntry { name: &entry.key, place: entry.place.clone(), node: &entry.value };
+            Ok(entries.iter().map(named).collect())
+        }
         NodeValue::List(items) => {
             let mut named = Vec::new();
             for node in items {
@@ -249,11 +241,7 @@ impl ServerChoice {
             (&["excludeMCPServers"], "excludeMCPServers", false),
         ] {
             let Some(node) = path.iter().try_fold(root, |node, key| node.at(key)) else { continue };
-            let names = ConfigField { node, field: field.to_owned() }.texts().map_err(
-                |FieldError { place: position, field, text }| {
-                    ConfigError::Invalid(Problem { place: position, field: Some(field), text })
-                },
-            )?;
+            let names = ConfigField { node, field: field.to_owned() }.texts()?;
             match is_allowed {
                 true => choice.allowed.push(names),
                 false => choice.excluded.extend(names),

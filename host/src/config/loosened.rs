@@ -4,10 +4,13 @@ mod lists;
 
 use super::bytes;
 use super::duration;
+use super::keys::server::INHERIT;
+use super::keys::settings::{DESTRUCTIVE, RETRY};
 use super::model::{
-    AnnotationOverrides, Config, DestructiveRule, GatewayRules, InheritEnv, Masking, RetryRule, ServerConfig, Settings,
-    TokenRules, ToolRules,
+    Config, DestructiveRule, GatewayRules, InheritEnv, Masking, RetryRule, ServerConfig, Settings, TokenRules,
+    ToolRules,
 };
+use super::section::name_of;
 use lists::{added_patterns, is_same, removed_patterns};
 
 /// Returns one line for every rule, filter, mask and limit that is looser than before. Servers and principals are
@@ -54,6 +57,21 @@ impl LoosenedRules {
         }
     }
 
+    /// Compares a choice; `strict` has the values from the strictest to the loosest, and `names` their names.
+    fn compare_choice<C: PartialEq + Copy>(
+        &mut self,
+        key: &str,
+        before: C,
+        after: C,
+        strict: &[C],
+        names: &[(&str, C)],
+    ) {
+        let rank = |value: C| strict.iter().position(|choice| *choice == value);
+        if rank(after) > rank(before) {
+            self.add(format!("{key} is {} instead of {}", name_of(names, after), name_of(names, before)));
+        }
+    }
+
     /// Compares a limit; `None` means no limit.
     fn compare_bound<T: Ord + Copy>(&mut self, key: &str, before: Option<T>, after: Option<T>, show: fn(T) -> String) {
         let shown = |bound: Option<T>| bound.map_or_else(|| "no limit".to_owned(), show);
@@ -66,20 +84,10 @@ impl LoosenedRules {
 
 fn compare_settings(before: &Settings, after: &Settings, rules: &mut LoosenedRules) {
     rules.add_if(before.read_only && !after.read_only, "read_only is off, so tools may change things");
-    let strict = |destructive| match destructive {
-        DestructiveRule::Allow => (0, "allow"),
-        DestructiveRule::Ask => (1, "ask"),
-        DestructiveRule::Deny => (2, "deny"),
-    };
-    let ((old, was), (new, is)) = (strict(before.destructive), strict(after.destructive));
-    rules.add_if(new < old, &format!("destructive is {is} instead of {was}"));
-    let strict = |retry| match retry {
-        RetryRule::Always => (0, "always"),
-        RetryRule::Safe => (1, "safe"),
-        RetryRule::Never => (2, "never"),
-    };
-    let ((old, was), (new, is)) = (strict(before.retry), strict(after.retry));
-    rules.add_if(new < old, &format!("retry is {is} instead of {was}"));
+    let strict = [DestructiveRule::Deny, DestructiveRule::Ask, DestructiveRule::Allow];
+    rules.compare_choice("destructive", before.destructive, after.destructive, &strict, DESTRUCTIVE);
+    let strict = [RetryRule::Never, RetryRule::Safe, RetryRule::Always];
+    rules.compare_choice("retry", before.retry, after.retry, &strict, RETRY);
     rules.add_if(before.check_arguments && !after.check_arguments, "check_arguments is off");
     rules.add_if(!before.allow_commands && after.allow_commands, "allow_commands is on");
     compare_masking(&before.masking, &[&after.masking], rules);
@@ -143,38 +151,30 @@ fn compare_server(before: &ServerConfig, after: &ServerConfig, masks_of_all: &Ma
         bytes::write,
     );
     rules.add_if(before.tls.verify && !after.tls.verify, "tls.verify is off, so any certificate is accepted");
-    let given = |inherit| match inherit {
-        InheritEnv::None => (0, "none"),
-        InheritEnv::Minimal => (1, "minimal"),
-        InheritEnv::Scoped => (2, "scoped"),
-        InheritEnv::All => (3, "all"),
-    };
-    let ((old, was), (new, is)) = (given(before.inherit_env), given(after.inherit_env));
-    rules.add_if(new > old, &format!("inherit_env is {is} instead of {was}"));
+    let strict = [InheritEnv::None, InheritEnv::Minimal, InheritEnv::Scoped, InheritEnv::All];
+    rules.compare_choice("inherit_env", before.inherit_env, after.inherit_env, &strict, INHERIT);
     for variable in after.pass_env.iter().filter(|name| !before.pass_env.contains(name)) {
         rules.add(format!("pass_env has {variable:?}"));
     }
 }
 
 /// Compares the rules of single tools; a tool that is not mentioned has none.
-fn compare_tools(before: &[ToolRules], after: &[ToolRules], told: &mut LoosenedRules) {
+fn compare_tools(before: &[ToolRules], after: &[ToolRules], loosened: &mut LoosenedRules) {
     let nothing = |tool: &str| ToolRules { tool: tool.to_owned(), ..ToolRules::default() };
     let of = |rules: &[ToolRules], tool: &str| rules.iter().find(|rules| is_same(&rules.tool, tool)).cloned();
     let gone = before.iter().filter(|old| of(after, &old.tool).is_none()).map(|old| nothing(&old.tool));
     for new in after.iter().cloned().chain(gone) {
         let old = of(before, &new.tool).unwrap_or_else(|| nothing(&new.tool));
-        compare_requires(&format!("tools.{}.requires", new.tool), &old.requires, &new.requires, told);
-        let harmless = |said: &AnnotationOverrides| {
-            let hints = [("read_only", said.read_only, true), ("destructive", said.destructive, false)];
-            [hints[0], hints[1], ("idempotent", said.idempotent, true)]
-        };
-        for ((key, old, harmless), (_, said, _)) in
-            harmless(&old.annotations).into_iter().zip(harmless(&new.annotations))
-        {
+        compare_requires(&format!("tools.{}.requires", new.tool), &old.requires, &new.requires, loosened);
+        for (key, old, hint, harmless) in [
+            ("read_only", old.annotations.read_only, new.annotations.read_only, true),
+            ("destructive", old.annotations.destructive, new.annotations.destructive, false),
+            ("idempotent", old.annotations.idempotent, new.annotations.idempotent, true),
+        ] {
             // Without an override, the server's own annotation counts.
-            let looser = old != said && old != Some(harmless) && (said == Some(harmless) || said.is_none());
-            let says = said.map_or_else(|| "as its server says".to_owned(), |said| said.to_string());
-            told.add_if(looser, &format!("tools.{}.annotations.{key} is {says}", new.tool));
+            let looser = old != hint && old != Some(harmless) && (hint == Some(harmless) || hint.is_none());
+            let says = hint.map_or_else(|| "as its server says".to_owned(), |hint| hint.to_string());
+            loosened.add_if(looser, &format!("tools.{}.annotations.{key} is {says}", new.tool));
         }
     }
 }

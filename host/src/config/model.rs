@@ -189,6 +189,11 @@ impl ServerConfig {
     }
 }
 
+/// Reports whether the text is a valid id of a server or a queue.
+pub fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
 /// The transport of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransportKind {

@@ -5,26 +5,22 @@ mod known;
 mod oauth;
 mod program;
 mod record;
+mod resolver;
 mod results;
 mod shadow;
 mod site;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::path::{Path, PathBuf};
-
-use super::environment::parse_dotenv;
-use super::expand::{ExpandError, ExpandRules, ExpandScope, expand, read_text_file, resolve_path};
-use super::model::{Config, FileShape, Problem, ServerConfig, TransportKind, UnexpandedText};
-use super::secrets::Secrets;
+use super::model::{Config, Problem, ServerConfig, TransportKind};
 use super::variables::Variables;
 use crate::transport::endpoint::Endpoint;
 pub use gateway::{ResolvedGateway, ResolvedToken, check_tokens, resolve_gateway};
 pub use known::known_secrets;
 pub use oauth::{ResolvedOAuth, resolve_oauth};
 pub use record::resolve_record_dir;
+pub use resolver::server_path;
+use resolver::{ConfigResolver, resolve_with, with_env_file};
 pub use results::{ResolvedSpill, ResolvedSummarizer, ResolvedSummarizerKind, resolve_spill, resolve_summarizer};
 pub use shadow::{ResolvedShadow, resolve_shadow};
 
@@ -44,34 +40,6 @@ pub fn resolve(
     Ok(endpoint.with_secrets(secrets))
 }
 
-/// Runs `fill` and returns its result with the secrets it found; `path` is the path of the server in the file.
-fn resolve_with<T>(
-    server: &ServerConfig,
-    path: &str,
-    config: &Config,
-    variables: &Variables,
-    session: Option<&str>,
-    fill: impl FnOnce(&mut ConfigResolver<'_>) -> Result<T, Problem>,
-) -> Result<(T, Secrets), Problem> {
-    let (folder, workspace) = base_folders(config, variables);
-    let settings = &config.settings;
-    let scope = ExpandScope {
-        variables,
-        env_file: &BTreeMap::new(),
-        folder: &folder,
-        workspace: &workspace,
-        inputs: &settings.inputs,
-        session,
-        rules: ExpandRules { commands: settings.allow_commands, bare_dollar: settings.bare_dollar },
-    };
-    let mut secrets = Secrets::default();
-    match fill(&mut ConfigResolver { server, path, scope, secrets: &mut secrets }) {
-        Ok(filled) => Ok((filled, secrets)),
-        // A problem names files, and part of a path may be a secret.
-        Err(problem) => Err(Problem { text: secrets.redact(&problem.text).into_owned(), ..problem }),
-    }
-}
-
 fn endpoint(resolver: &mut ConfigResolver<'_>, config: &Config) -> Result<Endpoint, Problem> {
     with_env_file(resolver, |resolver| match resolver.server.kind {
         TransportKind::Stdio => program::resolve_program(resolver, config).map(Endpoint::Stdio),
@@ -80,118 +48,3 @@ fn endpoint(resolver: &mut ConfigResolver<'_>, config: &Config) -> Result<Endpoi
         TransportKind::WebSocket => site::resolve_site(resolver).map(Endpoint::WebSocket),
     })
 }
-
-/// Runs `fill` with the variables of the server's env file in scope.
-fn with_env_file<T>(
-    resolver: &mut ConfigResolver<'_>,
-    fill: impl FnOnce(&mut ConfigResolver<'_>) -> Result<T, Problem>,
-) -> Result<T, Problem> {
-    let env_file = env_file(resolver)?;
-    let ConfigResolver { server, path, scope, .. } = *resolver;
-    fill(&mut ConfigResolver {
-        server,
-        path,
-        scope: ExpandScope { env_file: &env_file, ..scope },
-        secrets: &mut *resolver.secrets,
-    })
-}
-
-/// Returns the base of relative paths, and the workspace.
-///
-/// Usually these are the folder of the file and the working directory. Many clients keep their file in a folder of
-/// their own within a project and start its servers in the project; then both are the project.
-fn base_folders(config: &Config, variables: &Variables) -> (PathBuf, PathBuf) {
-    let working = &variables.workspace;
-    let Some(file) = &config.file else { return (working.clone(), working.clone()) };
-    let file = working.join(file);
-    let folder = file.parent().unwrap_or(working);
-    let of_client = WITHIN_PROJECTS.iter().find(|name| folder.ends_with(name));
-    match of_client.and_then(|name| folder.ancestors().nth(Path::new(name).components().count())) {
-        // The user's own file applies to every project.
-        Some(home) if Some(home) == variables.home.as_deref() => (home.to_owned(), working.clone()),
-        Some(project) => (project.to_owned(), project.to_owned()),
-        None => (folder.to_owned(), working.clone()),
-    }
-}
-
-/// Returns the path of a server in a file of this format.
-pub fn server_path(shape: FileShape, id: &str) -> String {
-    let map = match shape {
-        FileShape::Native | FileShape::VsCode => "servers.",
-        FileShape::McpServers | FileShape::Gemini => "mcpServers.",
-        FileShape::Codex => "mcp_servers.",
-        FileShape::Zed => "context_servers.",
-        FileShape::OpenCode => "mcp.",
-        FileShape::Bare | FileShape::List => "",
-    };
-    format!("{map}{id}")
-}
-
-fn env_file(resolver: &mut ConfigResolver<'_>) -> Result<BTreeMap<String, String>, Problem> {
-    let Some(located) = &resolver.server.env_file else { return Ok(BTreeMap::new()) };
-    let path = resolver.path(located)?;
-    let text = read_text_file(&path).map_err(|error| resolver.problem(located, error))?;
-    let in_file = |error| resolver.problem(located, format_args!("file {path:?}: {error}"));
-    let variables = parse_dotenv(&text).map_err(in_file)?;
-    variables.iter().for_each(|(name, value)| resolver.secrets.add_variable(name, value));
-    Ok(variables)
-}
-
-/// A server while it is being resolved.
-struct ConfigResolver<'a> {
-    server: &'a ServerConfig,
-    path: &'a str,
-    scope: ExpandScope<'a>,
-    secrets: &'a mut Secrets,
-}
-
-impl ConfigResolver<'_> {
-    fn expand(&mut self, text: &UnexpandedText) -> Result<String, ExpandError> {
-        expand(&text.text, &self.scope, self.secrets)
-    }
-
-    fn text(&mut self, located: &UnexpandedText) -> Result<String, Problem> {
-        let text = self.expand(located).map_err(|error| self.problem(located, error))?;
-        if text.contains('\0') {
-            return Err(self.problem(located, "contains a zero byte, which cannot be passed to a program"));
-        }
-        Ok(text)
-    }
-
-    fn path(&mut self, located: &UnexpandedText) -> Result<PathBuf, Problem> {
-        let text = self.text(located)?;
-        if text.is_empty() {
-            return Err(self.problem(located, "is empty; name a file or a folder, or leave it out"));
-        }
-        resolve_path(&text, &self.scope).map_err(|error| self.problem(located, error))
-    }
-
-    fn optional_path(&mut self, text: Option<&UnexpandedText>) -> Result<Option<PathBuf>, Problem> {
-        text.map(|text| self.path(text)).transpose()
-    }
-
-    /// Creates a problem about a value.
-    fn problem(&self, text: &UnexpandedText, reason: impl fmt::Display) -> Problem {
-        let field = Some(format!("{}.{}", self.path, text.field));
-        Problem { place: text.place.clone(), field, text: reason.to_string() }
-    }
-
-    /// Creates a problem about a missing value.
-    fn missing_problem(&self, text: &str) -> Problem {
-        Problem { place: self.server.place.clone(), field: Some(self.path.to_owned()), text: text.to_owned() }
-    }
-
-    fn max_message_bytes(&self) -> usize {
-        usize::try_from(self.server.max_message_bytes).unwrap_or(usize::MAX)
-    }
-}
-
-/// Reports whether the text is a path, and not the name of a program to look up.
-fn is_path(text: &str) -> bool {
-    text.contains('/') || (cfg!(windows) && text.contains('\\')) || Path::new(text).is_absolute()
-}
-
-/// Folders where clients keep the file of a project. Paths in `.codex/config.toml` start in `.codex`, as Codex
-/// documents.
-const WITHIN_PROJECTS: [&str; 8] =
-    [".vscode", ".cursor", ".gemini", ".roo", ".kiro/settings", ".zed", ".opencode", ".amazonq"];

@@ -10,20 +10,21 @@
 
 mod credentials;
 mod encodings;
+mod finder;
 mod json;
 mod names;
 mod rules;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use aho_corasick::AhoCorasick;
 use serde_json::Value;
 
 pub use credentials::Credentials;
+use finder::SecretFinder;
+pub use json::REDACTED;
 pub use names::{is_harmless_variable, looks_secret};
 use rules::{SecretOrigin, is_credential};
 
@@ -33,7 +34,7 @@ pub struct Secrets {
     /// Each value, and whether it is a credential.
     values: BTreeMap<String, bool>,
     /// Finds all forms of all values; built when first needed.
-    finder: OnceLock<Option<Arc<AhoCorasick>>>,
+    finder: OnceLock<Arc<SecretFinder>>,
     /// The credentials among the values; built when first needed.
     credentials: OnceLock<Arc<Credentials>>,
 }
@@ -194,11 +195,9 @@ impl Secrets {
     /// Replaces every secret in a text by `[REDACTED]`, also if it is escaped, percent-encoded, in base64, or in lower
     /// case as in host names. JSON stays JSON.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let found = match self.finder.get_or_init(|| build(&self.values)) {
-            Some(finder) if finder.is_match(text) => find_all(finder, text),
-            _ => Vec::new(),
-        };
-        if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(json::replace(text, &found, REDACTED)) }
+        let build = || Arc::new(SecretFinder::new(self.values.keys().map(String::as_str)));
+        let found = self.finder.get_or_init(build).find(text, names::is_within_word);
+        json::redact(text, &found)
     }
 
     /// Returns the credentials, which are hidden in everything that a server says. Cheap if nothing was added since the
@@ -279,34 +278,6 @@ impl fmt::Debug for Secrets {
     }
 }
 
-fn build(values: &BTreeMap<String, bool>) -> Option<Arc<AhoCorasick>> {
-    let forms: BTreeSet<String> = values.keys().flat_map(|value| encodings::encoded_forms(value)).collect();
-    if forms.is_empty() {
-        return None;
-    }
-    Some(Arc::new(AhoCorasick::new(forms).expect("a configuration holds far fewer bytes than a finder can")))
-}
-
-/// Returns the ranges of secrets in order.
-fn find_all(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
-    let places = finder.find_overlapping_iter(text).map(|found| found.range());
-    merge_ranges(places.filter(|place| !names::is_within_word(text, place)))
-}
-
-/// Merges ranges that are sorted by their ends. Overlapping ones become one, so that no end of a secret is left over.
-fn merge_ranges(places: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
-    let mut found: Vec<Range<usize>> = Vec::new();
-    for mut one in places {
-        while let Some(before) = found.pop_if(|before| before.end > one.start) {
-            one.start = one.start.min(before.start);
-        }
-        found.push(one);
-    }
-    found
-}
-
-/// The replacement for a secret.
-pub const REDACTED: &str = "[REDACTED]";
 /// Lines of this length in a multi-line secret are secrets of their own.
 const MIN_LINE: usize = 16;
 

@@ -2,10 +2,15 @@
 
 use super::command;
 use super::document::Node;
+use super::error::ConfigError;
 use super::field::{ConfigField, FieldError, ReadContext};
-use super::keys::{self, server};
-use super::model::{FilePosition, FileShape, LifecycleRules, Notice, Problem, ServerConfig, TransportKind};
+use super::keys::server::{SERVER, ServerDraft};
+use super::model::{FilePosition, FileShape, LifecycleRules, Notice, Problem, ServerConfig, Settings, TransportKind};
 use super::nearest;
+use super::section::read_keys;
+
+/// The content of a file: its settings, its servers, and notices for its author.
+pub type ConfigParts = (Settings, Vec<ServerConfig>, Vec<Notice>);
 
 /// A server entry of a file.
 pub struct ServerEntry<'n> {
@@ -31,23 +36,29 @@ pub fn read(entry: ServerEntry<'_>, shape: FileShape, notices: &mut Vec<Notice>)
         entry.node,
         &mut context,
     );
-    let ReadContext { notices: said, problems, .. } = context;
-    notices.extend(said);
+    notices.extend(context.notices);
     let mut server = server?;
-    let mut problems = problems.into_iter();
+    let mut problems = context.problems.into_iter();
     server.problem = problems.next();
     // The first problem disables the server; the notices about the rest help to fix all of them at once.
-    notices.extend(problems.map(|Problem { place: position, field, text }| Notice {
-        place: position,
+    notices.extend(problems.map(|Problem { place, field, text }| Notice {
+        place,
         text: field.map_or_else(|| text.clone(), |field| format!("{field}: {text}")),
     }));
     Some(server)
 }
 
+/// Refuses a file with more servers than `max_servers`.
+pub fn check_count(count: usize, most: usize, node: &Node) -> Result<(), ConfigError> {
+    if count > most {
+        return Err(ConfigError::invalid(node.place.clone(), format!("{count} servers, but max_servers is {most}")));
+    }
+    Ok(())
+}
+
 fn build_server(server: ServerConfig, node: &Node, context: &mut ReadContext) -> Option<ServerConfig> {
-    let mut draft =
-        server::ServerDraft { server, kind: None, http_url: None, command_args: Vec::new(), total_given: false };
-    keys::read_keys(server::SERVER, &mut draft, &ConfigField { node, field: String::new() }, context);
+    let mut draft = ServerDraft { server, kind: None, http_url: None, command_args: Vec::new(), total_given: false };
+    read_keys(SERVER, &mut draft, &ConfigField { node, field: String::new() }, context);
     if node.entries().is_none() {
         return Some(draft.server);
     }
@@ -56,7 +67,7 @@ fn build_server(server: ServerConfig, node: &Node, context: &mut ReadContext) ->
         Ok(None) => return None,
         Err(error) => context.add_problem(error),
     }
-    let server::ServerDraft { mut server, http_url, command_args, total_given, .. } = draft;
+    let ServerDraft { mut server, http_url, command_args, total_given, .. } = draft;
     // Gemini CLI also prefers `httpUrl` if both are given.
     server.url = http_url.or(server.url);
     server.args.splice(0..0, command_args);
@@ -77,15 +88,12 @@ fn build_server(server: ServerConfig, node: &Node, context: &mut ReadContext) ->
 
 /// Checks the keys that each transport requires.
 fn check_required(server: &mut ServerConfig, total_given: bool, context: &mut ReadContext) {
-    let blank =
-        |text: &Option<super::model::UnexpandedText>| text.as_ref().is_none_or(|text| text.text.trim().is_empty());
-    let missing = match server.kind {
-        TransportKind::Stdio if blank(&server.command) => Some("command"),
-        TransportKind::Http | TransportKind::Sse | TransportKind::WebSocket if blank(&server.url) => Some("url"),
-        _ => None,
+    let (key, required) = match server.kind {
+        TransportKind::Stdio => ("command", &server.command),
+        TransportKind::Http | TransportKind::Sse | TransportKind::WebSocket => ("url", &server.url),
     };
-    if let Some(missing) = missing {
-        let text = format!("{missing} required for {} transport", server.kind.name());
+    if required.as_ref().is_none_or(|text| text.text.trim().is_empty()) {
+        let text = format!("{key} required for {} transport", server.kind.name());
         context.add_problem(FieldError { place: server.place.clone(), field: String::new(), text });
     }
     if server.timeouts.total < server.timeouts.call {
@@ -100,7 +108,7 @@ fn check_required(server: &mut ServerConfig, total_given: bool, context: &mut Re
 }
 
 /// Returns the transport of a server; `None` if only another program can use the entry.
-fn kind_of(draft: &server::ServerDraft, context: &mut ReadContext) -> Result<Option<TransportKind>, FieldError> {
+fn kind_of(draft: &ServerDraft, context: &mut ReadContext) -> Result<Option<TransportKind>, FieldError> {
     let server = &draft.server;
     let url = draft.http_url.as_ref().or(server.url.as_ref());
     let is_socket = url.is_some_and(|url| url.text.starts_with("ws://") || url.text.starts_with("wss://"));
@@ -131,7 +139,7 @@ fn kind_of(draft: &server::ServerDraft, context: &mut ReadContext) -> Result<Opt
         "http" | "https" | "streamablehttp" | "streamable" | "httpstream" | "remote" => Ok(Some(TransportKind::Http)),
         "sse" => Ok(Some(TransportKind::Sse)),
         "ws" | "websocket" => Ok(Some(TransportKind::WebSocket)),
-        "sdk" | "claudeaiproxy" | "sseide" | "wside" | "builtin" | "platform" | "inprocess" if !context.is_strict() => {
+        "sdk" | "claudeaiproxy" | "sseide" | "wside" | "builtin" | "platform" | "inprocess" if !context.strict => {
             context.add_notice(position, format!("skipped: type {word:?} only works inside its own program"));
             Ok(None)
         }

@@ -72,7 +72,7 @@ fn detect_shape<'n>(document: &'n Document, file: &Path) -> Result<ServersSectio
     }
     let ours = |key: &str| TOP.iter().any(|ours| ours.in_schema && ours.name == key);
     let only_ours = entries.iter().any(|entry| ours(&entry.key) && !matches!(entry.key.as_str(), "servers" | "inputs"));
-    let by_name = super::has_our_name(file);
+    let by_name = has_our_name(file);
     match root.at("servers") {
         Some(servers) if !by_name && matches!(servers.value, NodeValue::List(_)) => {
             return found(FileShape::List, servers, "servers");
@@ -112,6 +112,11 @@ fn mcp_servers(servers: &Node, file: &Path) -> FileShape {
         true => FileShape::Gemini,
         false => FileShape::McpServers,
     }
+}
+
+/// Reports whether a file is named like toolgate's own files.
+pub fn has_our_name(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("toolgate."))
 }
 
 fn is_server(node: &Node) -> bool {

@@ -8,8 +8,9 @@ use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
+use super::super::error::ConfigError;
 use super::line_index::LineIndex;
-use super::{ConfigError, DocumentFault, MAX_DEPTH, MapBuilder, MapEntry, Node, NodeValue, Scalar, ScalarKind};
+use super::node::{DocumentFault, MAX_DEPTH, MapBuilder, MapEntry, Node, NodeValue, Scalar, ScalarKind};
 
 /// Parses JSON; the root is `None` if there is no value. Returns faults that other JSON parsers accept separately.
 pub fn read(text: &str, file: &Arc<Path>) -> Result<(Option<Node>, Vec<DocumentFault>), ConfigError> {

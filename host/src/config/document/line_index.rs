@@ -32,7 +32,6 @@ impl<'t> LineIndex<'t> {
             Some(self.last.get()).filter(|(last, _)| (start..=offset).contains(last)).unwrap_or((start, 1));
         let column = before + self.text[from..offset].chars().count();
         self.last.set((offset, column));
-        let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        FilePosition { file: Arc::clone(&self.file), line: narrow(line), column: narrow(column) }
+        FilePosition::new(&self.file, line, column)
     }
 }

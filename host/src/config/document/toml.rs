@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use toml_edit::{Document, Item, Table, TableLike};
 
+use super::super::error::ConfigError;
+use super::super::model::FilePosition;
 use super::line_index::LineIndex;
-use super::{ConfigError, FilePosition, MAX_DEPTH, MapEntry, Node, NodeValue, Scalar, ScalarKind};
+use super::node::{MAX_DEPTH, MapEntry, Node, NodeValue, Scalar, ScalarKind};
 
 /// Parses TOML; a file without keys is an empty map.
 pub fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {

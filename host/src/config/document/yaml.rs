@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
 
-use super::{ConfigError, FilePosition, MAX_DEPTH, MapBuilder, MapEntry, Node, NodeValue, Scalar, ScalarKind};
+use super::super::error::ConfigError;
+use super::super::model::FilePosition;
+use super::node::{MAX_DEPTH, MapBuilder, MapEntry, Node, NodeValue, Scalar, ScalarKind};
 
 /// Parses YAML with one document; returns `None` if there is no value.
 pub fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {
-    let mut builder = YamlBuilder { file: Arc::clone(file), ..YamlBuilder::default() };
+    let mut builder = YamlBuilder { file, open: Vec::new(), root: None, anchors: HashMap::new(), nodes: 0 };
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
             ConfigError::syntax(builder.place(*error.marker()), format!("not valid YAML: {}", error.info()))
@@ -20,19 +22,12 @@ pub fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {
     Ok(builder.root)
 }
 
-struct YamlBuilder {
-    file: Arc<Path>,
+struct YamlBuilder<'t> {
+    file: &'t Arc<Path>,
     open: Vec<OpenCollection>,
     root: Option<Node>,
     anchors: HashMap<usize, (Node, usize)>,
     nodes: usize,
-}
-
-impl Default for YamlBuilder {
-    fn default() -> Self {
-        let file = Arc::from(Path::new(""));
-        YamlBuilder { file, open: Vec::new(), root: None, anchors: HashMap::new(), nodes: 0 }
-    }
 }
 
 /// A list or map that has not ended yet.
@@ -49,7 +44,7 @@ enum CollectionParts {
     Map { entries: MapBuilder, merged: Vec<MapEntry>, key: Option<(String, FilePosition)> },
 }
 
-impl YamlBuilder {
+impl YamlBuilder<'_> {
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), ConfigError> {
         let position = self.place(span.start);
         match event {
@@ -62,10 +57,9 @@ impl YamlBuilder {
                 let kind = kind_of(&text, style, tag.as_deref())
                     .map_err(|text| ConfigError::syntax(position.clone(), text))?;
                 let text = if kind == ScalarKind::Null { String::new() } else { text.into_owned() };
-                let merges = text == MERGE && style == ScalarStyle::Plain;
                 self.count_nodes(1, &position)?;
                 if self.wants_key() {
-                    return self.key(if merges { MERGE.to_owned() } else { text }, position);
+                    return self.key(text, position);
                 }
                 self.complete(Node { place: position, value: NodeValue::Scalar(Scalar { text, kind }) }, anchor, 1)
             }
@@ -150,17 +144,14 @@ impl YamlBuilder {
     fn count_nodes(&mut self, nodes: usize, position: &FilePosition) -> Result<(), ConfigError> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > MAX_NODES {
-            return Err(ConfigError::syntax(
-                position.clone(),
-                format!("more than {MAX_NODES} values, aliases included"),
-            ));
+            let text = format!("more than {MAX_NODES} values, aliases included");
+            return Err(ConfigError::syntax(position.clone(), text));
         }
         Ok(())
     }
 
     fn place(&self, marker: Marker) -> FilePosition {
-        let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        FilePosition { file: Arc::clone(&self.file), line: narrow(marker.line()), column: narrow(marker.col() + 1) }
+        FilePosition::new(self.file, marker.line(), marker.col() + 1)
     }
 }
 

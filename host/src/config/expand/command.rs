@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// How long a command may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
 
+/// The most bytes that a command may write: far more than any key or certificate chain needs.
+pub(super) const MAX_BYTES: u64 = 64 * 1024;
+
 /// Runs a command and returns its standard output. An error says how it failed, never what it wrote.
 pub(super) fn run<'v>(
     line: &str,
@@ -36,8 +39,8 @@ pub(super) fn run<'v>(
         return Err(format!("failed with {status}; run it in a shell to see why"));
     }
     let output = output.map_err(|error| format!("wrote output that cannot be read: {error}"))?;
-    if output.len() as u64 > super::MAX_BYTES {
-        return Err(format!("wrote more than {} KiB", super::MAX_BYTES / 1024));
+    if output.len() as u64 > MAX_BYTES {
+        return Err(format!("wrote more than {} KiB", MAX_BYTES / 1024));
     }
     String::from_utf8(output).map_err(|_| "wrote output that is not UTF-8 text".to_owned())
 }
@@ -49,7 +52,7 @@ fn output_of(child: &mut Child, until: Instant) -> Option<io::Result<Vec<u8>>> {
     // The thread ends with the pipe, when all processes that hold it are gone; `end` kills those.
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        let read = stdout.take(super::MAX_BYTES + 1).read_to_end(&mut bytes);
+        let read = stdout.take(MAX_BYTES + 1).read_to_end(&mut bytes);
         // After the limit, nobody receives this.
         let _ = sender.send(read.map(|_| bytes));
     });

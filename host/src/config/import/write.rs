@@ -1,15 +1,17 @@
 //! Writes a configuration as the text of a `toolgate.yaml`, with only the values that differ from the defaults.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::super::document::{MapEntry, Node, NodeValue, ScalarKind};
 use super::super::keys::auth::{GRANTS, TOKEN_AUTHS};
 use super::super::keys::lifecycle::PROBES;
 use super::super::keys::server::{INHERIT, PROTOCOL};
 use super::super::model::{
-    ApiKeyLocation, Config, ConfigInput, LifecycleRules, Masking, OAuthConfig, ServerAuth, ServerConfig, Timeouts,
-    ToolRules, TransportKind, UnexpandedText,
+    ApiKeyLocation, Config, ConfigInput, InheritEnv, LifecycleRules, Masking, OAuthConfig, OAuthGrant, ServerAuth,
+    ServerConfig, ServerTls, Timeouts, ToolRules, TransportKind, UnexpandedText,
 };
+use super::super::section::name_of;
 use super::super::{bytes, duration};
 
 /// Returns the configuration as YAML, with a comment that names its source. Settings for all servers are copied as
@@ -43,29 +45,21 @@ impl YamlWriter {
     }
 
     /// Formats text that is expanded later: a bare `$VAR` becomes `${VAR}`, since only Gemini CLI knows the former.
-    fn located(&self, text: &UnexpandedText) -> String {
+    fn unexpanded_text(&self, text: &UnexpandedText) -> String {
         quote(&if self.bare_dollar { brace(&text.text) } else { text.text.clone() })
     }
 
     fn input(&mut self, input: &ConfigInput) {
         self.line(1, &format!("- id: {}", quote(&input.id)));
-        if let Some(description) = &input.description {
-            self.pair(2, "description", &quote(description));
-        }
-        if input.password {
-            self.pair(2, "password", "true");
-        }
-        if let Some(default) = &input.default {
-            self.pair(2, "default", &quote(default));
-        }
+        self.optional(2, "description", input.description.as_deref().map(quote));
+        self.optional(2, "password", input.password.then_some("true"));
+        self.optional(2, "default", input.default.as_deref().map(quote));
         self.texts(2, "options", &input.options);
     }
 
     fn server(&mut self, server: &ServerConfig) {
         self.line(1, &format!("{}:", quote(&server.id)));
-        if !server.enabled {
-            self.pair(2, "enabled", "false");
-        }
+        self.optional(2, "enabled", (!server.enabled).then_some("false"));
         self.pair(2, "type", server.kind.name());
         match server.kind {
             TransportKind::Stdio => self.program(server),
@@ -73,86 +67,55 @@ impl YamlWriter {
         }
         self.timeouts(&server.timeouts);
         let default = ServerConfig::new("", server.place.clone(), server.kind);
-        if server.max_message_bytes != default.max_message_bytes {
-            self.pair(2, "max_message_bytes", &bytes::write(server.max_message_bytes));
+        for (key, size, default) in [
+            ("max_message_bytes", server.max_message_bytes, default.max_message_bytes),
+            ("max_list_bytes", server.max_list_bytes, default.max_list_bytes),
+        ] {
+            self.optional(2, key, (size != default).then(|| bytes::write(size)));
         }
-        if server.max_list_bytes != default.max_list_bytes {
-            self.pair(2, "max_list_bytes", &bytes::write(server.max_list_bytes));
-        }
-        if server.grace != default.grace {
-            self.pair(2, "grace", &duration::write(server.grace));
-        }
+        self.span(2, "grace", server.grace, default.grace);
         self.lifecycle(&server.lifecycle);
-        if let Some(queue) = &server.queue {
-            self.pair(2, "queue", &quote(queue));
-        }
+        self.optional(2, "queue", server.queue.as_deref().map(quote));
         if !server.tool_queues.is_empty() {
             self.line(2, "tool_queues:");
         }
         for (tool, queue) in &server.tool_queues {
             self.pair(3, tool, &quote(queue));
         }
-        if let Some(most) = server.max_concurrent {
-            self.pair(2, "max_concurrent", &most.to_string());
-        }
-        if let Some(allow) = &server.allow {
-            let allow: Vec<String> = allow.iter().map(|name| quote(name)).collect();
-            self.pair(2, "allow", &format!("[{}]", allow.join(", ")));
-        }
+        self.optional(2, "max_concurrent", server.max_concurrent.map(|most| most.to_string()));
+        self.optional(2, "allow", server.allow.as_ref().map(|tools| list(tools.iter().map(|tool| quote(tool)))));
         self.texts(2, "deny", &server.deny);
         self.texts(2, "ask", &server.ask);
         self.texts(2, "requires", &server.requires);
-        if let Some((name, _)) =
-            PROTOCOL.iter().find(|(_, era)| *era == server.protocol).filter(|(name, _)| *name != "auto")
-        {
-            self.pair(2, "protocol", &quote(name));
-        }
+        self.choice(2, "protocol", PROTOCOL, server.protocol, default.protocol);
         self.tools(&server.tools);
         self.masking(&server.masking);
-        if let Some(instructions) = &server.instructions {
-            self.pair(2, "instructions", &quote(instructions));
-        }
+        self.optional(2, "instructions", server.instructions.as_deref().map(quote));
     }
 
     fn program(&mut self, server: &ServerConfig) {
-        if let Some(command) = &server.command {
-            self.pair(2, "command", &self.located(command));
-        }
-        if !server.args.is_empty() {
-            let args: Vec<String> = server.args.iter().map(|arg| self.located(arg)).collect();
-            self.pair(2, "args", &format!("[{}]", args.join(", ")));
-        }
+        self.unexpanded(2, "command", server.command.as_ref());
+        let args = list(server.args.iter().map(|arg| self.unexpanded_text(arg)));
+        self.optional(2, "args", (!server.args.is_empty()).then_some(args));
         self.map(2, "env", &server.env);
-        if let Some(file) = &server.env_file {
-            self.pair(2, "env_file", &self.located(file));
-        }
-        if let Some((name, _)) =
-            INHERIT.iter().find(|(_, what)| *what == server.inherit_env).filter(|(name, _)| *name != "scoped")
-        {
-            self.pair(2, "inherit_env", name);
-        }
+        self.unexpanded(2, "env_file", server.env_file.as_ref());
+        self.choice(2, "inherit_env", INHERIT, server.inherit_env, InheritEnv::default());
         self.texts(2, "pass_env", &server.pass_env);
-        if let Some(folder) = &server.working_dir {
-            self.pair(2, "working_dir", &self.located(folder));
-        }
+        self.unexpanded(2, "working_dir", server.working_dir.as_ref());
     }
 
     fn site(&mut self, server: &ServerConfig) {
-        if let Some(url) = &server.url {
-            self.pair(2, "url", &self.located(url));
-        }
+        self.unexpanded(2, "url", server.url.as_ref());
         self.map(2, "headers", &server.headers);
         self.auth(&server.auth);
         let tls = &server.tls;
-        if !tls.verify || tls.ca.is_some() || tls.client_certificate.is_some() || tls.client_key.is_some() {
+        if *tls != ServerTls::default() {
             self.line(2, "tls:");
-            if !tls.verify {
-                self.pair(3, "verify", "false");
-            }
-            self.optional("ca", tls.ca.as_ref());
-            self.optional("client_certificate", tls.client_certificate.as_ref());
-            self.optional("client_key", tls.client_key.as_ref());
         }
+        self.optional(3, "verify", (!tls.verify).then_some("false"));
+        self.unexpanded(3, "ca", tls.ca.as_ref());
+        self.unexpanded(3, "client_certificate", tls.client_certificate.as_ref());
+        self.unexpanded(3, "client_key", tls.client_key.as_ref());
     }
 
     fn auth(&mut self, auth: &ServerAuth) {
@@ -175,7 +138,7 @@ impl YamlWriter {
             }
             ServerAuth::Basic { user, password } => {
                 self.pair(3, "type", "basic");
-                self.pair(3, "user", &self.located(user));
+                self.pair(3, "user", &self.unexpanded_text(user));
                 self.secret(3, "password", password, "PASSWORD");
             }
             ServerAuth::OAuth(oauth) => self.oauth(oauth),
@@ -184,28 +147,20 @@ impl YamlWriter {
 
     fn oauth(&mut self, oauth: &OAuthConfig) {
         self.pair(3, "type", "oauth");
-        if oauth.grant != OAuthConfig::default().grant
-            && let Some((name, _)) = GRANTS.iter().find(|(_, grant)| *grant == oauth.grant)
-        {
-            self.pair(3, "grant", name);
-        }
-        self.optional("client_id", oauth.client_id.as_ref());
+        self.choice(3, "grant", GRANTS, oauth.grant, OAuthGrant::default());
+        self.unexpanded(3, "client_id", oauth.client_id.as_ref());
         if let Some(secret) = &oauth.client_secret {
             self.secret(3, "client_secret", secret, "CLIENT_SECRET");
         }
-        self.optional("client_metadata_url", oauth.client_metadata_url.as_ref());
-        if let Some((name, _)) = TOKEN_AUTHS.iter().find(|(_, how)| Some(*how) == oauth.token_auth) {
-            self.pair(3, "token_auth", name);
-        }
-        self.optional("private_key", oauth.private_key.as_ref());
-        self.optional("issuer", oauth.issuer.as_ref());
+        self.unexpanded(3, "client_metadata_url", oauth.client_metadata_url.as_ref());
+        self.optional(3, "token_auth", oauth.token_auth.map(|how| name_of(TOKEN_AUTHS, how)));
+        self.unexpanded(3, "private_key", oauth.private_key.as_ref());
+        self.unexpanded(3, "issuer", oauth.issuer.as_ref());
         self.texts(3, "scopes", &oauth.scopes);
-        if let Some(port) = oauth.callback_port {
-            self.pair(3, "callback_port", &port.to_string());
-        }
-        self.optional("authorization_url", oauth.authorization_url.as_ref());
-        self.optional("token_url", oauth.token_url.as_ref());
-        self.optional("metadata_url", oauth.metadata_url.as_ref());
+        self.optional(3, "callback_port", oauth.callback_port.map(|port| port.to_string()));
+        self.unexpanded(3, "authorization_url", oauth.authorization_url.as_ref());
+        self.unexpanded(3, "token_url", oauth.token_url.as_ref());
+        self.unexpanded(3, "metadata_url", oauth.metadata_url.as_ref());
     }
 
     fn tools(&mut self, tools: &[ToolRules]) {
@@ -213,21 +168,19 @@ impl YamlWriter {
             self.line(2, "tools:");
         }
         for rules in tools {
-            let said = rules.annotations;
+            let annotations = rules.annotations;
             let hints = [
-                ("read_only", said.read_only),
-                ("destructive", said.destructive),
-                ("idempotent", said.idempotent),
-                ("open_world", said.open_world),
+                ("read_only", annotations.read_only),
+                ("destructive", annotations.destructive),
+                ("idempotent", annotations.idempotent),
+                ("open_world", annotations.open_world),
             ];
             let hints: Vec<String> =
                 hints.iter().filter_map(|(name, hint)| Some(format!("{name}: {}", (*hint)?))).collect();
             self.pair(3, &rules.tool, "");
             self.pair(4, "annotations", &format!("{{{}}}", hints.join(", ")));
             self.texts(4, "requires", &rules.requires);
-            if let Some(note) = &rules.note {
-                self.pair(4, "note", &quote(note));
-            }
+            self.optional(4, "note", rules.note.as_deref().map(quote));
         }
     }
 
@@ -244,9 +197,7 @@ impl YamlWriter {
         for mask in &masking.custom {
             self.line(4, &format!("- pattern: {}", quote(&mask.pattern)));
             self.pair(5, "replacement", &quote(&mask.replacement));
-            if let Some(name) = &mask.name {
-                self.pair(5, "name", &quote(name));
-            }
+            self.optional(5, "name", mask.name.as_deref().map(quote));
         }
     }
 
@@ -264,9 +215,7 @@ impl YamlWriter {
             self.line(2, "timeouts:");
         }
         for (key, span, default) in all {
-            if span != default {
-                self.pair(3, key, &duration::write(span));
-            }
+            self.span(3, key, span, default);
         }
     }
 
@@ -275,9 +224,7 @@ impl YamlWriter {
         for (key, flag, default) in
             [("eager", lifecycle.eager, default.eager), ("shared", lifecycle.shared, default.shared)]
         {
-            if flag != default {
-                self.pair(2, key, &flag.to_string());
-            }
+            self.optional(2, key, (flag != default).then(|| flag.to_string()));
         }
         for (key, span, default) in [
             ("idle_timeout", lifecycle.idle_timeout, default.idle_timeout),
@@ -286,19 +233,11 @@ impl YamlWriter {
             ("health_timeout", lifecycle.health_timeout, default.health_timeout),
             ("probe_timeout", lifecycle.probe_timeout, default.probe_timeout),
         ] {
-            if span != default {
-                self.pair(2, key, &duration::write(span));
-            }
+            self.span(2, key, span, default);
         }
-        if lifecycle.restart_delays != default.restart_delays {
-            let delays: Vec<String> = lifecycle.restart_delays.iter().map(|delay| duration::write(*delay)).collect();
-            self.pair(2, "restart_delays", &format!("[{}]", delays.join(", ")));
-        }
-        if lifecycle.health_probe != default.health_probe
-            && let Some((name, _)) = PROBES.iter().find(|(_, probe)| *probe == lifecycle.health_probe)
-        {
-            self.pair(2, "health_probe", name);
-        }
+        let delays = list(lifecycle.restart_delays.iter().map(|delay| duration::write(*delay)));
+        self.optional(2, "restart_delays", (lifecycle.restart_delays != default.restart_delays).then_some(delays));
+        self.choice(2, "health_probe", PROBES, lifecycle.health_probe, default.health_probe);
     }
 
     fn map(&mut self, depth: usize, key: &str, map: &[(String, UnexpandedText)]) {
@@ -318,26 +257,38 @@ impl YamlWriter {
         if !has_variable && !value.text.is_empty() && looks_secret(variable) {
             let variable: String =
                 variable.to_ascii_uppercase().replace(|letter: char| !letter.is_ascii_alphanumeric(), "_");
-            self.line(
-                depth,
-                &format!("# A secret in plain text: export {variable} and write ${{{variable}}} instead."),
-            );
+            let advice = format!("# A secret in plain text: export {variable} and write ${{{variable}}} instead.");
+            self.line(depth, &advice);
         }
-        self.pair(depth, key, &self.located(value));
+        self.pair(depth, key, &self.unexpanded_text(value));
     }
 
-    fn optional(&mut self, key: &str, value: Option<&UnexpandedText>) {
+    fn optional(&mut self, depth: usize, key: &str, value: Option<impl AsRef<str>>) {
         if let Some(value) = value {
-            self.pair(3, key, &self.located(value));
+            self.pair(depth, key, value.as_ref());
         }
+    }
+
+    fn unexpanded(&mut self, depth: usize, key: &str, text: Option<&UnexpandedText>) {
+        self.optional(depth, key, text.map(|text| self.unexpanded_text(text)));
     }
 
     fn texts(&mut self, depth: usize, key: &str, texts: &[String]) {
-        if !texts.is_empty() {
-            let texts: Vec<String> = texts.iter().map(|text| quote(text)).collect();
-            self.pair(depth, key, &format!("[{}]", texts.join(", ")));
-        }
+        self.optional(depth, key, (!texts.is_empty()).then(|| list(texts.iter().map(|text| quote(text)))));
     }
+
+    fn span(&mut self, depth: usize, key: &str, span: Duration, default: Duration) {
+        self.optional(depth, key, (span != default).then(|| duration::write(span)));
+    }
+
+    fn choice<C: PartialEq>(&mut self, depth: usize, key: &str, choices: &[(&str, C)], value: C, default: C) {
+        self.optional(depth, key, (value != default).then(|| quote(name_of(choices, value))));
+    }
+}
+
+/// Formats a list on one line of YAML.
+fn list(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(", "))
 }
 
 /// Formats a value on one line of YAML.
@@ -348,7 +299,7 @@ fn flow(node: &Node) -> String {
             ScalarKind::Bool | ScalarKind::Number => scalar.text.clone(),
             ScalarKind::Text => quote(&scalar.text),
         },
-        NodeValue::List(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        NodeValue::List(items) => list(items.iter().map(flow)),
         NodeValue::Map(entries) => {
             let pair = |entry: &MapEntry| format!("{}: {}", quote(&entry.key), flow(&entry.value));
             format!("{{{}}}", entries.iter().map(pair).collect::<Vec<_>>().join(", "))

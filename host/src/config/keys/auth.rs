@@ -2,7 +2,7 @@
 
 use super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::model::{ApiKeyLocation, OAuthConfig, OAuthGrant, ServerAuth, TokenAuth, UnexpandedText};
-use super::{ConfigKey, KeyForm, read_keys};
+use super::super::section::{ChoiceForm, ConfigKey, KeyForm, name_of, read_keys, schema};
 
 /// The value of `auth` as written, before its type is known.
 #[derive(Default)]
@@ -14,9 +14,8 @@ pub struct AuthDraft {
     query: Option<String>,
     user: Option<UnexpandedText>,
     password: Option<UnexpandedText>,
-    oauth: OAuthConfig,
-    /// Whether a key is given that only OAuth has.
-    oauth_given: bool,
+    /// The keys that only OAuth has; `None` if there are none.
+    oauth: Option<OAuthConfig>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,207 +27,115 @@ enum AuthKind {
     OAuth,
 }
 
+type Key = ConfigKey<AuthDraft>;
+
 /// The keys of `auth`.
-pub const AUTH: &[ConfigKey<AuthDraft>] = &[
-    ConfigKey::new(
+pub const AUTH: &[Key] = &[
+    Key::new(
         "type",
-        KeyForm::Choice(&["none", "bearer", "api_key", "basic", "oauth"]),
-        "\"none\"",
+        KeyForm::choice(&ChoiceForm(KINDS, |auth, choice| auth.kind = Some(choice))),
         "The kind of authentication; if not given, the other keys imply it.",
-        |auth, field, _| {
-            auth.kind = Some(field.choice(KINDS)?);
-            Ok(())
-        },
-    ),
-    ConfigKey::aliased(
-        &["bearer_token", "access_token"],
-        ConfigKey::new("token", KeyForm::Text, "", "For bearer: the token.", |auth, field, _| {
-            auth.token = Some(field.unexpanded_text()?);
-            Ok(())
-        }),
-    ),
-    ConfigKey::aliased(
-        &["api_key", "value"],
-        ConfigKey::new("key", KeyForm::Text, "", "For api_key: the key.", |auth, field, _| {
-            auth.key = Some(field.unexpanded_text()?);
-            Ok(())
-        }),
-    ),
-    ConfigKey::new(
+    )
+    .default("\"none\""),
+    Key::new("token", KeyForm::UnexpandedText(|auth, text| auth.token = Some(text)), "For bearer: the token.")
+        .aliased(&["bearer_token", "access_token"]),
+    Key::new("key", KeyForm::UnexpandedText(|auth, text| auth.key = Some(text)), "For api_key: the key.")
+        .aliased(&["api_key", "value"]),
+    Key::new(
         "header",
-        KeyForm::Text,
-        "\"X-API-Key\"",
+        KeyForm::Text(|auth, text| auth.header = Some(text)),
         "For api_key: the header that carries the key.",
-        |auth, field, _| {
-            auth.header = Some(field.text()?);
-            Ok(())
-        },
-    ),
-    ConfigKey::new(
+    )
+    .default("\"X-API-Key\""),
+    Key::new(
         "query",
-        KeyForm::Text,
-        "",
+        KeyForm::Text(|auth, text| auth.query = Some(text)),
         "For api_key: the query parameter that carries the key, instead of a header.",
-        |auth, field, _| {
-            auth.query = Some(field.text()?);
-            Ok(())
-        },
     ),
-    ConfigKey::aliased(
-        &["username"],
-        ConfigKey::new("user", KeyForm::Text, "", "For basic: the user name.", |auth, field, _| {
-            auth.user = Some(field.unexpanded_text()?);
-            Ok(())
+    Key::new("user", KeyForm::UnexpandedText(|auth, text| auth.user = Some(text)), "For basic: the user name.")
+        .aliased(&["username"]),
+    Key::new("password", KeyForm::UnexpandedText(|auth, text| auth.password = Some(text)), "For basic: the password."),
+    Key::new(
+        "grant",
+        KeyForm::choice(&ChoiceForm(GRANTS, |auth, choice| auth.oauth().grant = choice)),
+        "For oauth: `authorization_code` (a person consents in a browser) or `client_credentials`.",
+    )
+    .default("\"authorization_code\"")
+    .aliased(&["grant_type"]),
+    Key::new(
+        "client_id",
+        KeyForm::UnexpandedText(|auth, text| {
+            // Some clients write an empty id if they are not registered.
+            auth.oauth().client_id = Some(text).filter(|id| !id.text.is_empty())
         }),
+        "For oauth: the id of a registered client.",
     ),
-    ConfigKey::new("password", KeyForm::Text, "", "For basic: the password.", |auth, field, _| {
-        auth.password = Some(field.unexpanded_text()?);
-        Ok(())
-    }),
-    ConfigKey::aliased(
-        &["grant_type"],
-        ConfigKey::new(
-            "grant",
-            KeyForm::Choice(&["authorization_code", "client_credentials"]),
-            "\"authorization_code\"",
-            "For oauth: `authorization_code` (a person consents in a browser) or `client_credentials`.",
-            |auth, field, _| {
-                auth.oauth_given = true;
-                auth.oauth.grant = field.choice(GRANTS)?;
-                Ok(())
-            },
-        ),
-    ),
-    ConfigKey::new("client_id", KeyForm::Text, "", "For oauth: the id of a registered client.", |auth, field, _| {
-        auth.oauth_given = true;
-        // Some clients write an empty id if they are not registered.
-        auth.oauth.client_id = Some(field.unexpanded_text()?).filter(|id| !id.text.is_empty());
-        Ok(())
-    }),
-    ConfigKey::new(
+    Key::new(
         "client_secret",
-        KeyForm::Text,
-        "",
-        "For oauth: the secret of the registered client.",
-        |auth, field, _| {
-            auth.oauth_given = true;
-            auth.oauth.client_secret = Some(field.unexpanded_text()?).filter(|secret| !secret.text.is_empty());
-            Ok(())
-        },
-    ),
-    ConfigKey::new(
-        "client_metadata_url",
-        KeyForm::Text,
-        "",
-        "For oauth: the address of a published client description, which serves as the client id.",
-        |auth, field, _| {
-            auth.oauth_given = true;
-            auth.oauth.client_metadata_url = Some(field.unexpanded_text()?);
-            Ok(())
-        },
-    ),
-    ConfigKey::aliased(
-        &["token_endpoint_auth_method"],
-        ConfigKey::new(
-            "token_auth",
-            KeyForm::Choice(&["basic", "post", "private_key_jwt"]),
-            "",
-            "For oauth: how to authenticate at the token endpoint; default: as the authorization server says.",
-            |auth, field, _| {
-                auth.oauth_given = true;
-                auth.oauth.token_auth = Some(field.choice(TOKEN_AUTHS)?);
-                Ok(())
-            },
-        ),
-    ),
-    ConfigKey::new(
-        "private_key",
-        KeyForm::Text,
-        "",
-        "For oauth with private_key_jwt: a PEM file with the key that signs.",
-        |auth, field, _| {
-            auth.oauth_given = true;
-            auth.oauth.private_key = Some(field.unexpanded_text()?);
-            Ok(())
-        },
-    ),
-    ConfigKey::new(
-        "issuer",
-        KeyForm::Text,
-        "",
-        "For oauth: the only authorization server to accept; default: a secret is tied to the first one it was sent to.",
-        |auth, field, _| {
-            auth.oauth_given = true;
-            auth.oauth.issuer = Some(field.unexpanded_text()?);
-            Ok(())
-        },
-    ),
-    ConfigKey::aliased(
-        &["scope"],
-        ConfigKey::new("scopes", KeyForm::Texts, "[]", "For oauth: the scopes to request.", |auth, field, _| {
-            auth.oauth_given = true;
-            // Also accepts one string with spaces, the way OAuth sends scopes.
-            let scopes = field.texts()?;
-            auth.oauth.scopes = scopes.iter().flat_map(|scope| scope.split_whitespace()).map(str::to_owned).collect();
-            Ok(())
+        KeyForm::UnexpandedText(|auth, text| {
+            auth.oauth().client_secret = Some(text).filter(|secret| !secret.text.is_empty())
         }),
+        "For oauth: the secret of the registered client.",
     ),
-    ConfigKey::new(
+    Key::new(
+        "client_metadata_url",
+        KeyForm::UnexpandedText(|auth, text| auth.oauth().client_metadata_url = Some(text)),
+        "For oauth: the address of a published client description, which serves as the client id.",
+    ),
+    Key::new(
+        "token_auth",
+        KeyForm::choice(&ChoiceForm(TOKEN_AUTHS, |auth, choice| auth.oauth().token_auth = Some(choice))),
+        "For oauth: how to authenticate at the token endpoint; default: as the authorization server says.",
+    )
+    .aliased(&["token_endpoint_auth_method"]),
+    Key::new(
+        "private_key",
+        KeyForm::UnexpandedText(|auth, text| auth.oauth().private_key = Some(text)),
+        "For oauth with private_key_jwt: a PEM file with the key that signs.",
+    ),
+    Key::new(
+        "issuer",
+        KeyForm::UnexpandedText(|auth, text| auth.oauth().issuer = Some(text)),
+        "For oauth: the only authorization server to accept; default: a secret is tied to the first one it was sent to.",
+    ),
+    Key::new(
+        "scopes",
+        KeyForm::Texts(|auth, texts| {
+            // Also accepts one string with spaces, the way OAuth sends scopes.
+            auth.oauth().scopes = texts.iter().flat_map(|text| text.split_whitespace()).map(str::to_owned).collect()
+        }),
+        "For oauth: the scopes to request.",
+    )
+    .default("[]")
+    .aliased(&["scope"]),
+    Key::new(
         "callback_port",
-        KeyForm::Number(1, 65_535),
-        "",
+        KeyForm::Number(1, 65_535, |auth, number| auth.oauth().callback_port = u16::try_from(number).ok()),
         "For oauth: the port of the local callback; default: any free one.",
-        |auth, field, _| {
-            auth.oauth_given = true;
-            auth.oauth.callback_port = u16::try_from(field.number(1, 65_535)?).ok();
-            Ok(())
-        },
     ),
-    ConfigKey::new(
+    Key::new(
         "authorization_url",
-        KeyForm::Text,
-        "",
+        KeyForm::UnexpandedText(|auth, text| auth.oauth().authorization_url = Some(text)),
         "For oauth: the authorization endpoint, if the server does not name it.",
-        |auth, field, _| {
-            auth.oauth_given = true;
-            auth.oauth.authorization_url = Some(field.unexpanded_text()?);
-            Ok(())
-        },
     ),
-    ConfigKey::new(
+    Key::new(
         "token_url",
-        KeyForm::Text,
-        "",
+        KeyForm::UnexpandedText(|auth, text| auth.oauth().token_url = Some(text)),
         "For oauth: the token endpoint, if the server does not name it.",
-        |auth, field, _| {
-            auth.oauth_given = true;
-            auth.oauth.token_url = Some(field.unexpanded_text()?);
-            Ok(())
-        },
     ),
-    ConfigKey::aliased(
-        &["authServerMetadataUrl"],
-        ConfigKey::new(
-            "metadata_url",
-            KeyForm::Text,
-            "",
-            "For oauth: the authorization server's metadata, if the server does not name it.",
-            |auth, field, _| {
-                auth.oauth_given = true;
-                auth.oauth.metadata_url = Some(field.unexpanded_text()?);
-                Ok(())
-            },
-        ),
-    ),
+    Key::new(
+        "metadata_url",
+        KeyForm::UnexpandedText(|auth, text| auth.oauth().metadata_url = Some(text)),
+        "For oauth: the authorization server's metadata, if the server does not name it.",
+    )
+    .aliased(&["authServerMetadataUrl"]),
     // Gemini CLI switches OAuth on or off with this key, which `read_oauth` checks first.
-    ConfigKey::hidden("enabled", |_, _, _| Ok(())),
+    Key::hidden("enabled", KeyForm::Custom(schema::text, |_, _, _| Ok(()))),
 ];
 
 /// Reads `auth`.
 pub fn read_auth(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<ServerAuth, FieldError> {
-    let mut draft = AuthDraft::default();
-    read_keys(AUTH, &mut draft, field, context);
-    draft.finish(field)
+    AuthDraft::default().read(field, context)
 }
 
 /// Reads `oauth`, which some clients write instead of `auth`; `false` means none.
@@ -236,25 +143,26 @@ pub fn read_oauth(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<
     if let Ok(flag) = field.flag() {
         return Ok(if flag { ServerAuth::OAuth(Box::default()) } else { ServerAuth::None });
     }
-    if field
-        .node
-        .at("enabled")
-        .is_some_and(|node| ConfigField { node, field: String::new() }.flag().is_ok_and(|flag| !flag))
-    {
+    let enabled = field.node.at("enabled").map(|node| ConfigField { node, field: String::new() }.flag());
+    if let Some(Ok(false)) = enabled {
         return Ok(ServerAuth::None);
     }
-    let mut draft = AuthDraft { kind: Some(AuthKind::OAuth), ..AuthDraft::default() };
-    read_keys(AUTH, &mut draft, field, context);
-    draft.finish(field)
+    AuthDraft { kind: Some(AuthKind::OAuth), ..AuthDraft::default() }.read(field, context)
 }
 
 impl AuthDraft {
-    fn finish(self, field: &ConfigField<'_>) -> Result<ServerAuth, FieldError> {
+    fn oauth(&mut self) -> &mut OAuthConfig {
+        self.oauth.get_or_insert_default()
+    }
+
+    /// Reads the keys, and what they mean together.
+    fn read(mut self, field: &ConfigField<'_>, context: &mut ReadContext) -> Result<ServerAuth, FieldError> {
+        read_keys(AUTH, &mut self, field, context);
         let kind = self.kind.unwrap_or(match () {
             () if self.token.is_some() => AuthKind::Bearer,
             () if self.key.is_some() => AuthKind::ApiKey,
             () if self.user.is_some() => AuthKind::Basic,
-            () if self.oauth_given => AuthKind::OAuth,
+            () if self.oauth.is_some() => AuthKind::OAuth,
             () => AuthKind::None,
         });
         let parts = [
@@ -264,12 +172,16 @@ impl AuthDraft {
             ("query", self.query.is_some(), AuthKind::ApiKey),
             ("user", self.user.is_some(), AuthKind::Basic),
             ("password", self.password.is_some(), AuthKind::Basic),
-            ("a key for OAuth, such as client_id,", self.oauth_given, AuthKind::OAuth),
+            ("a key for OAuth, such as client_id,", self.oauth.is_some(), AuthKind::OAuth),
         ];
         if let Some((part, _, owner)) = parts.iter().find(|(_, present, owner)| *present && *owner != kind) {
-            return Err(field.error(format!("{part} goes with type {}, not with type {}", owner.name(), kind.name())));
+            return Err(field.error(format!(
+                "{part} goes with type {}, not with type {}",
+                name_of(KINDS, *owner),
+                name_of(KINDS, kind)
+            )));
         }
-        let missing = |part: &str| field.error(format!("type {} needs a `{part}`", kind.name()));
+        let missing = |part: &str| field.error(format!("type {} needs a `{part}`", name_of(KINDS, kind)));
         Ok(match kind {
             AuthKind::None => ServerAuth::None,
             AuthKind::Bearer => ServerAuth::Bearer(self.token.ok_or_else(|| missing("token"))?),
@@ -287,7 +199,7 @@ impl AuthDraft {
                     (header, None) => ApiKeyLocation::Header(header.unwrap_or_else(|| HEADER.to_owned())),
                 },
             },
-            AuthKind::OAuth => ServerAuth::OAuth(Box::new(check_oauth(self.oauth, field)?)),
+            AuthKind::OAuth => ServerAuth::OAuth(Box::new(check_oauth(self.oauth.unwrap_or_default(), field)?)),
         })
     }
 }
@@ -313,12 +225,6 @@ fn check_oauth(oauth: OAuthConfig, field: &ConfigField<'_>) -> Result<OAuthConfi
         return Err(field.error("`authorization_url` and `token_url` go together"));
     }
     Ok(oauth)
-}
-
-impl AuthKind {
-    fn name(self) -> &'static str {
-        KINDS.iter().find(|(_, kind)| *kind == self).map_or("none", |(name, _)| name)
-    }
 }
 
 const KINDS: &[(&str, AuthKind)] = &[

@@ -5,182 +5,119 @@ mod token;
 
 use super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::model::{GatewayNames, GatewayRules, GatewayTls, UnexpandedText};
-use super::super::schema;
-use super::lifecycle::read_retention;
-use super::server::read_span;
-use super::{ConfigKey, KeyForm, read_keys, read_section};
+use super::super::section::{ChoiceForm, ConfigKey, KeyForm, read_keys, read_section, schema};
 use address::{host, origin, read_listen_address};
 pub use token::TOKEN;
 use token::read_tokens;
 
+type Key = ConfigKey<GatewayRules>;
+
 /// The keys of `gateway`.
-pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
-    ConfigKey::aliased(
-        &["listen"],
-        ConfigKey::new(
-            "http",
-            KeyForm::Text,
-            "",
-            "The address for `serve --http` if the flag gives none; default: 127.0.0.1:8808.",
-            |gateway, field, _| {
-                gateway.http = Some(read_listen_address(field)?);
-                Ok(())
+pub const GATEWAY: &[Key] = &[
+    Key::new(
+        "http",
+        KeyForm::Custom(schema::text, |gateway, field, _| {
+            read_listen_address(field).map(|http| gateway.http = Some(http))
+        }),
+        "The address for `serve --http` if the flag gives none; default: 127.0.0.1:8808.",
+    )
+    .aliased(&["listen"]),
+    Key::new(
+        "names",
+        KeyForm::choice(&ChoiceForm(&GatewayNames::ALL, |gateway, choice| gateway.names = Some(choice))),
+        "How the gateway names tools: a style, or the rules of one provider; default: the top-level `names`.",
+    ),
+    Key::rule(
+        "tokens",
+        KeyForm::Custom(
+            || schema::list(schema::object(TOKEN)),
+            |gateway, field, context| read_tokens(field, context).map(|tokens| gateway.tokens = tokens),
+        ),
+        "Who may use the gateway, each with a token; required to listen on anything but loopback.",
+    )
+    .default("[]"),
+    Key::new(
+        "hosts",
+        KeyForm::Custom(schema::texts, |gateway, field, _| read_each(field, host).map(|hosts| gateway.hosts = hosts)),
+        "Host names by which clients may reach the gateway, in addition to those of loopback.",
+    )
+    .default("[]"),
+    Key::new(
+        "origins",
+        KeyForm::Custom(schema::texts, |gateway, field, _| {
+            read_each(field, origin).map(|origins| gateway.origins = origins)
+        }),
+        "Origins of web pages that may use the gateway, such as https://app.example.com.",
+    )
+    .default("[]"),
+    Key::new(
+        "socket",
+        KeyForm::Flag(|gateway, flag| gateway.socket = flag),
+        "Open a socket through which commands of the same user reach the gateway, with all rights.",
+    )
+    .default("true"),
+    Key::new(
+        "tls",
+        KeyForm::Custom(
+            || schema::object(TLS),
+            |gateway, field, context| {
+                let mut draft = TlsDraft::default();
+                read_keys(TLS, &mut draft, field, context);
+                draft.finish(field).map(|tls| gateway.tls = tls)
             },
         ),
-    ),
-    ConfigKey::new(
-        "names",
-        KeyForm::Choice(&["dot", "double-underscore", "mcp-prefix", "openai", "anthropic", "gemini", "cursor"]),
-        "",
-        "How the gateway names tools: a style, or the rules of one provider; default: the top-level `names`.",
-        |gateway, field, _| {
-            gateway.names = Some(field.choice(&GatewayNames::ALL)?);
-            Ok(())
-        },
-    ),
-    ConfigKey::as_rule(ConfigKey::new(
-        "tokens",
-        KeyForm::Sections(|| schema::object(TOKEN)),
-        "[]",
-        "Who may use the gateway, each with a token; required to listen on anything but loopback.",
-        |gateway, field, context| {
-            gateway.tokens = read_tokens(field, context)?;
-            Ok(())
-        },
-    )),
-    ConfigKey::new(
-        "hosts",
-        KeyForm::Texts,
-        "[]",
-        "Host names by which clients may reach the gateway, in addition to those of loopback.",
-        |gateway, field, _| {
-            gateway.hosts = read_each(field, host)?;
-            Ok(())
-        },
-    ),
-    ConfigKey::new(
-        "origins",
-        KeyForm::Texts,
-        "[]",
-        "Origins of web pages that may use the gateway, such as https://app.example.com.",
-        |gateway, field, _| {
-            gateway.origins = read_each(field, origin)?;
-            Ok(())
-        },
-    ),
-    ConfigKey::new(
-        "socket",
-        KeyForm::Flag,
-        "true",
-        "Open a socket through which commands of the same user reach the gateway, with all rights.",
-        |gateway, field, _| {
-            gateway.socket = field.flag()?;
-            Ok(())
-        },
-    ),
-    ConfigKey::new(
-        "tls",
-        KeyForm::Section(|| schema::object(TLS)),
-        "{}",
         "The gateway's certificate and key; default: HTTP without TLS.",
-        |gateway, field, context| {
-            let mut draft = TlsDraft::default();
-            read_keys(TLS, &mut draft, field, context);
-            gateway.tls = match (draft.certificate, draft.key) {
-                (Some(certificate), Some(key)) => Some(GatewayTls { certificate, key }),
-                (None, None) => None,
-                (Some(_), None) => return Err(field.error("certificate needs a `key`")),
-                (None, Some(_)) => return Err(field.error("key needs a `certificate`")),
-            };
-            Ok(())
-        },
-    ),
-    ConfigKey::new(
+    )
+    .default("{}"),
+    Key::new(
         "max_body_bytes",
-        KeyForm::Bytes,
-        "\"4MiB\"",
+        KeyForm::BytesFrom(1024, "expected at least 1KiB, enough for a handshake", |gateway, bytes| {
+            gateway.max_body_bytes = bytes
+        }),
         "The largest request body, or line on standard input.",
-        |gateway, field, _| {
-            gateway.max_body_bytes = field.bytes()?;
-            if gateway.max_body_bytes < 1024 {
-                return Err(field.error("expected at least 1KiB, enough for a handshake"));
-            }
-            Ok(())
-        },
-    ),
-    ConfigKey::new(
+    )
+    .default("\"4MiB\""),
+    Key::new(
         "max_sessions",
-        KeyForm::Number(1, MOST),
-        "1000",
+        KeyForm::Number(1, MOST, |gateway, number| gateway.max_sessions = number),
         "The most client sessions at a time; more are refused.",
-        |gateway, field, _| {
-            gateway.max_sessions = field.count(1, MOST)?;
-            Ok(())
-        },
-    ),
-    ConfigKey::new(
+    )
+    .default("1000"),
+    Key::new(
         "session_idle",
-        KeyForm::Span,
-        "\"30m\"",
+        KeyForm::RetentionAboveZero("must be longer than 0", |gateway, span| gateway.session_idle = span),
         "How long to keep a client session after its last use.",
-        |gateway, field, context| {
-            gateway.session_idle = read_retention(field, context)?;
-            match gateway.session_idle.is_zero() {
-                true => Err(field.error("must be longer than 0")),
-                false => Ok(()),
-            }
-        },
-    ),
-    ConfigKey::new(
+    )
+    .default("\"30m\""),
+    Key::new(
         "max_connections",
-        KeyForm::Number(1, MOST),
-        "1024",
+        KeyForm::Number(1, MOST, |gateway, number| gateway.max_connections = number),
         "The most client connections at a time.",
-        |gateway, field, _| {
-            gateway.max_connections = field.count(1, MOST)?;
-            Ok(())
-        },
-    ),
-    ConfigKey::new(
+    )
+    .default("1024"),
+    Key::new(
         "max_in_flight",
-        KeyForm::Number(1, MOST),
-        "512",
+        KeyForm::Number(1, MOST, |gateway, number| gateway.max_in_flight = number),
         "The most requests at a time; more are refused.",
-        |gateway, field, _| {
-            gateway.max_in_flight = field.count(1, MOST)?;
-            Ok(())
-        },
-    ),
-    ConfigKey::new(
+    )
+    .default("512"),
+    Key::new(
         "max_inflight_bytes",
-        KeyForm::Bytes,
-        "\"256MiB\"",
+        KeyForm::Bytes(|gateway, bytes| gateway.max_inflight_bytes = bytes),
         "The most bytes of requests and responses in memory at a time; at least `max_body_bytes`.",
-        |gateway, field, _| {
-            gateway.max_inflight_bytes = field.bytes()?;
-            Ok(())
-        },
-    ),
-    ConfigKey::new(
+    )
+    .default("\"256MiB\""),
+    Key::new(
         "rate",
-        KeyForm::Number(1, MOST),
-        "",
+        KeyForm::Number(1, MOST, |gateway, number| gateway.rate = u32::try_from(number).ok()),
         "The most requests per second from one principal; default: no limit.",
-        |gateway, field, _| {
-            gateway.rate = u32::try_from(field.number(1, MOST)?).ok();
-            Ok(())
-        },
     ),
-    ConfigKey::new(
+    Key::new(
         "grace",
-        KeyForm::Span,
-        "\"10s\"",
+        KeyForm::Span(|gateway, span| gateway.grace = span),
         "How long calls may take to finish when the gateway stops, before they are cancelled.",
-        |gateway, field, context| {
-            gateway.grace = read_span(field, context)?.unwrap_or_default();
-            Ok(())
-        },
-    ),
+    )
+    .default("\"10s\""),
 ];
 
 /// The value of `tls` as written, before it is known to be complete.
@@ -190,29 +127,36 @@ pub struct TlsDraft {
     key: Option<UnexpandedText>,
 }
 
+impl TlsDraft {
+    fn finish(self, field: &ConfigField<'_>) -> Result<Option<GatewayTls>, FieldError> {
+        match (self.certificate, self.key) {
+            (Some(certificate), Some(key)) => Ok(Some(GatewayTls { certificate, key })),
+            (None, None) => Ok(None),
+            (Some(_), None) => Err(field.error("certificate needs a `key`")),
+            (None, Some(_)) => Err(field.error("key needs a `certificate`")),
+        }
+    }
+}
+
+type TlsKey = ConfigKey<TlsDraft>;
+
 /// The keys of `tls`.
-pub const TLS: &[ConfigKey<TlsDraft>] = &[
-    ConfigKey::aliased(
-        &["cert"],
-        ConfigKey::new(
-            "certificate",
-            KeyForm::Text,
-            "",
-            "A PEM file with the gateway's certificate chain.",
-            |tls, field, _| {
-                tls.certificate = Some(field.unexpanded_text()?);
-                Ok(())
-            },
-        ),
+pub const TLS: &[TlsKey] = &[
+    TlsKey::new(
+        "certificate",
+        KeyForm::UnexpandedText(|tls, text| tls.certificate = Some(text)),
+        "A PEM file with the gateway's certificate chain.",
+    )
+    .aliased(&["cert"]),
+    TlsKey::new(
+        "key",
+        KeyForm::UnexpandedText(|tls, text| tls.key = Some(text)),
+        "A PEM file with the certificate's private key.",
     ),
-    ConfigKey::new("key", KeyForm::Text, "", "A PEM file with the certificate's private key.", |tls, field, _| {
-        tls.key = Some(field.unexpanded_text()?);
-        Ok(())
-    }),
 ];
 
 /// Reads `gateway`.
-pub fn read_gateway(field: &ConfigField<'_>, context: &mut ReadContext) -> Option<GatewayRules> {
+pub fn read_gateway(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<GatewayRules, FieldError> {
     read_section(field, context, |field, context| {
         let mut gateway = GatewayRules::default();
         read_keys(GATEWAY, &mut gateway, field, context);

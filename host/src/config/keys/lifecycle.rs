@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use super::super::document::NodeValue;
 use super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::model::{HealthProbe, LifecycleRules};
-use super::server::{ServerDraft, read_limit, read_span};
-use super::{ConfigKey, KeyForm};
+use super::super::section::{ChoiceForm, ConfigKey, KeyForm, read_span, schema};
 
 /// The keys of `lifecycle`.
 pub const LIFECYCLE: &[ConfigKey<LifecycleRules>] = &[
@@ -21,154 +22,107 @@ pub const LIFECYCLE: &[ConfigKey<LifecycleRules>] = &[
     health_probe(),
 ];
 
-/// A type that contains lifecycle rules.
-pub trait HasLifecycle: 'static {
-    /// Returns the lifecycle rules.
-    fn lifecycle(&mut self) -> &mut LifecycleRules;
-}
-
-impl HasLifecycle for LifecycleRules {
-    fn lifecycle(&mut self) -> &mut LifecycleRules {
+impl AsMut<LifecycleRules> for LifecycleRules {
+    fn as_mut(&mut self) -> &mut LifecycleRules {
         self
     }
 }
 
-impl HasLifecycle for ServerDraft {
-    fn lifecycle(&mut self) -> &mut LifecycleRules {
-        &mut self.server.lifecycle
-    }
-}
-
 /// The key `eager`.
-pub const fn eager<T: HasLifecycle>() -> ConfigKey<T> {
-    ConfigKey::new(
+pub const fn eager<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+    ConfigKey::<T>::new(
         "eager",
-        KeyForm::Flag,
-        "false",
+        KeyForm::Flag(|target, flag| target.as_mut().eager = flag),
         "Start the server at once, not with the first call.",
-        |target, field, _| {
-            target.lifecycle().eager = field.flag()?;
-            Ok(())
-        },
     )
+    .default("false")
 }
 
 /// The key `shared`.
-pub const fn shared<T: HasLifecycle>() -> ConfigKey<T> {
-    ConfigKey::new(
+pub const fn shared<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+    ConfigKey::<T>::new(
         "shared",
-        KeyForm::Flag,
-        "true",
+        KeyForm::Flag(|target, flag| target.as_mut().shared = flag),
         "Share one connection to the server among all clients.",
-        |target, field, _| {
-            target.lifecycle().shared = field.flag()?;
-            Ok(())
-        },
     )
+    .default("true")
 }
 
 /// The key `idle_timeout`.
-pub const fn idle_timeout<T: HasLifecycle>() -> ConfigKey<T> {
-    ConfigKey::new(
+pub const fn idle_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+    ConfigKey::<T>::new(
         "idle_timeout",
-        KeyForm::Span,
-        "\"5m\"",
+        KeyForm::Retention(|target, span| target.as_mut().idle_timeout = span),
         "How long to keep the server running after its last use; 0 stops it at once.",
-        |target, field, context| {
-            target.lifecycle().idle_timeout = read_retention(field, context)?;
-            Ok(())
-        },
     )
+    .default("\"5m\"")
 }
 
 /// The key `acquire_timeout`.
-pub const fn acquire_timeout<T: HasLifecycle>() -> ConfigKey<T> {
-    ConfigKey::new(
+pub const fn acquire_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+    ConfigKey::<T>::new(
         "acquire_timeout",
-        KeyForm::Span,
-        "\"60s\"",
+        KeyForm::Limit(|target, limit| target.as_mut().acquire_timeout = limit),
         "How long callers wait for the server's first start; after that they fail at once until it is up.",
-        |target, field, context| {
-            target.lifecycle().acquire_timeout = read_limit(field, context)?;
-            Ok(())
-        },
     )
+    .default("\"60s\"")
 }
 
 /// The key `restart_delays`.
-pub const fn restart_delays<T: HasLifecycle>() -> ConfigKey<T> {
-    ConfigKey::new(
+pub const fn restart_delays<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+    ConfigKey::<T>::new(
         "restart_delays",
-        KeyForm::Spans(MAX_DELAYS),
-        r#"["0s", "1s", "2s", "5s", "10s", "30s", "60s"]"#,
+        KeyForm::Custom(delays_schema, |target, field, context| {
+            delays(field, context).map(|restart_delays| target.as_mut().restart_delays = restart_delays)
+        }),
         "The delay before each restart after consecutive failures; the last one repeats.",
-        |target, field, context| {
-            target.lifecycle().restart_delays = delays(field, context)?;
-            Ok(())
-        },
     )
+    .default(r#"["0s", "1s", "2s", "5s", "10s", "30s", "60s"]"#)
 }
 
 /// The key `health_interval`.
-pub const fn health_interval<T: HasLifecycle>() -> ConfigKey<T> {
-    ConfigKey::new(
+pub const fn health_interval<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+    ConfigKey::<T>::new(
         "health_interval",
-        KeyForm::Span,
-        "\"15s\"",
+        KeyForm::Span(|target, span| target.as_mut().health_interval = span),
         "How often to check a running server; 0 means never.",
-        |target, field, context| {
-            target.lifecycle().health_interval = read_span(field, context)?.unwrap_or_default();
-            Ok(())
-        },
     )
+    .default("\"15s\"")
 }
 
 /// The key `health_timeout`.
-pub const fn health_timeout<T: HasLifecycle>() -> ConfigKey<T> {
-    ConfigKey::new(
+pub const fn health_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+    ConfigKey::<T>::new(
         "health_timeout",
-        KeyForm::Span,
-        "\"5s\"",
+        KeyForm::Limit(|target, limit| target.as_mut().health_timeout = limit),
         "How long the server may take to answer a check; a busy server has until its current call times out.",
-        |target, field, context| {
-            target.lifecycle().health_timeout = read_limit(field, context)?;
-            Ok(())
-        },
     )
+    .default("\"5s\"")
 }
 
 /// The key `probe_timeout`.
-pub const fn probe_timeout<T: HasLifecycle>() -> ConfigKey<T> {
-    ConfigKey::new(
+pub const fn probe_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+    ConfigKey::<T>::new(
         "probe_timeout",
-        KeyForm::Span,
-        "\"3s\"",
+        KeyForm::Limit(|target, limit| target.as_mut().probe_timeout = limit),
         "How long the server may take to answer a probe after a call timed out, before it is restarted.",
-        |target, field, context| {
-            target.lifecycle().probe_timeout = read_limit(field, context)?;
-            Ok(())
-        },
     )
+    .default("\"3s\"")
 }
 
 /// The key `health_probe`.
-pub const fn health_probe<T: HasLifecycle>() -> ConfigKey<T> {
-    ConfigKey::new(
+pub const fn health_probe<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+    ConfigKey::<T>::new(
         "health_probe",
-        KeyForm::Choice(&["ping", "list-tools"]),
-        "\"ping\"",
+        KeyForm::choice(&ChoiceForm(PROBES, |target, choice| target.as_mut().health_probe = choice)),
         "The request that checks a server.",
-        |target, field, _| {
-            target.lifecycle().health_probe = field.choice(PROBES)?;
-            Ok(())
-        },
     )
+    .default("\"ping\"")
 }
 
-/// Reads how long to keep something.
-pub fn read_retention(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Duration, FieldError> {
-    let endless = || field.error("this needs a limit; write a long one, such as \"30d\"");
-    read_span(field, context)?.ok_or_else(endless)
+/// Returns the schema of a list of one duration or more.
+fn delays_schema() -> Value {
+    json!({"type": "array", "items": schema::span(), "minItems": 1, "maxItems": MAX_DELAYS})
 }
 
 /// Reads a list of durations; a single duration counts as a list of one.

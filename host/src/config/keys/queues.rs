@@ -2,43 +2,27 @@
 
 use super::super::document::NodeValue;
 use super::super::field::{ConfigField, FieldError, ReadContext};
-use super::super::model::{FilePosition, QueueRules};
-use super::super::native::is_id;
-use super::super::schema;
-use super::server::read_limit;
-use super::{ConfigKey, KeyForm, read_keys};
+use super::super::model::{FilePosition, QueueRules, is_id};
+use super::super::section::{ConfigKey, KeyForm, read_keys, schema};
+
+type Key = ConfigKey<QueueRules>;
 
 /// The keys of a queue.
-pub const QUEUE: &[ConfigKey<QueueRules>] = &[
-    ConfigKey::new(
+pub const QUEUE: &[Key] = &[
+    Key::new(
         "slots",
-        KeyForm::Number(1, MAX_SLOTS),
-        "",
+        KeyForm::Number(1, MAX_SLOTS, |queue, number| queue.slots = Some(number)),
         "How many calls run at a time; default: twice the number of cores, and at most 64.",
-        |queue, field, _| {
-            queue.slots = Some(field.count(1, MAX_SLOTS)?);
-            Ok(())
-        },
     ),
-    ConfigKey::new(
+    Key::new(
         "waiting",
-        KeyForm::Number(0, MAX_WAITING),
-        "",
+        KeyForm::Number(0, MAX_WAITING, |queue, number| queue.waiting = Some(number)),
         "How many calls may wait for a slot; more are refused. Default: 1000.",
-        |queue, field, _| {
-            queue.waiting = Some(field.count(0, MAX_WAITING)?);
-            Ok(())
-        },
     ),
-    ConfigKey::new(
+    Key::new(
         "timeout",
-        KeyForm::Span,
-        "",
+        KeyForm::Limit(|queue, limit| queue.timeout = Some(limit)),
         "How long a call may wait for a slot; default: as long as the call itself may take.",
-        |queue, field, context| {
-            queue.timeout = Some(read_limit(field, context)?);
-            Ok(())
-        },
     ),
 ];
 

@@ -1,80 +1,50 @@
 //! The keys of `record`.
 
-use super::super::field::{ConfigField, ReadContext};
 use super::super::model::RecordRules;
-use super::lifecycle::read_retention;
-use super::{ConfigKey, KeyForm, read_keys, read_section};
+use super::super::section::{ConfigKey, KeyForm};
+
+type Key = ConfigKey<RecordRules>;
 
 /// The keys of `record`.
-pub const RECORD: &[ConfigKey<RecordRules>] = &[
-    ConfigKey::aliased(
-        &["folder", "directory"],
-        ConfigKey::new(
-            "dir",
-            KeyForm::Text,
-            "",
-            "The folder, relative to this file; default: ~/.local/state/toolgate/records.",
-            |record, field, _| {
-                record.dir = Some(field.unexpanded_text()?);
-                Ok(())
-            },
-        ),
-    ),
-    ConfigKey::new(
+pub const RECORD: &[Key] = &[
+    Key::new(
+        "dir",
+        KeyForm::UnexpandedText(|record, text| record.dir = Some(text)),
+        "The folder, relative to this file; default: ~/.local/state/toolgate/records.",
+    )
+    .aliased(&["folder", "directory"]),
+    Key::new(
         "max_segment",
-        KeyForm::Bytes,
-        "\"16MiB\"",
+        KeyForm::BytesFrom(
+            64 << 10,
+            "expected at least 64KiB, so that a file holds more than a few calls",
+            |record, bytes| record.max_segment = bytes,
+        ),
         "The largest size of one file; then the next one is started.",
-        |record, field, _| {
-            record.max_segment = field.bytes()?;
-            if record.max_segment < 64 << 10 {
-                return Err(field.error("expected at least 64KiB, so that a file holds more than a few calls"));
-            }
-            Ok(())
-        },
-    ),
-    ConfigKey::new(
+    )
+    .default("\"16MiB\""),
+    Key::new(
         "max_total",
-        KeyForm::Bytes,
-        "\"1GiB\"",
+        KeyForm::BytesFrom(
+            4 << 20,
+            "expected at least 4MiB, since the component is kept there too; to record nothing, leave `record` out",
+            |record, bytes| record.max_total = bytes,
+        ),
         "The largest size of all files together; the oldest are deleted.",
-        |record, field, _| {
-            record.max_total = field.bytes()?;
-            if record.max_total < 4 << 20 {
-                return Err(field.error(
-                    "expected at least 4MiB, since the component is kept there too; to record nothing, leave `record` out",
-                ));
-            }
-            Ok(())
-        },
-    ),
-    ConfigKey::new("max_age", KeyForm::Span, "\"30d\"", "How long to keep records.", |record, field, context| {
-        record.max_age = read_retention(field, context)?;
-        if record.max_age.is_zero() {
-            return Err(field.error("must be longer than 0; to record nothing, leave `record` out"));
-        }
-        Ok(())
-    }),
-    ConfigKey::new(
+    )
+    .default("\"1GiB\""),
+    Key::new(
+        "max_age",
+        KeyForm::RetentionAboveZero("must be longer than 0; to record nothing, leave `record` out", |record, span| {
+            record.max_age = span
+        }),
+        "How long to keep records.",
+    )
+    .default("\"30d\""),
+    Key::new(
         "raw",
-        KeyForm::Flag,
-        "false",
+        KeyForm::Flag(|record, flag| record.raw = flag),
         "Record arguments and results unmasked, secrets included, to test masks on them.",
-        |record, field, _| {
-            record.raw = field.flag()?;
-            Ok(())
-        },
-    ),
+    )
+    .default("false"),
 ];
-
-/// Reads `record`, which may also be `true` or `false`.
-pub fn read_record(field: &ConfigField<'_>, context: &mut ReadContext) -> Option<RecordRules> {
-    if let Ok(flag) = field.flag() {
-        return flag.then(RecordRules::default);
-    }
-    read_section(field, context, |field, context| {
-        let mut record = RecordRules::default();
-        read_keys(RECORD, &mut record, field, context);
-        Ok(record)
-    })
-}

@@ -8,9 +8,7 @@ use super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::model::{
     ServerConfig, SpillSettings, SummarizerKind, SummarizerRules, TransportKind, UnexpandedText,
 };
-use super::lifecycle::read_retention;
-use super::server::read_limit;
-use super::{ConfigKey, KeyForm, read_keys, read_section};
+use super::super::section::{ConfigKey, KeyForm, read_keys, read_section, schema};
 
 /// The value of `summarizer` as written, before its kind is known.
 #[derive(Debug, PartialEq)]
@@ -40,128 +38,90 @@ impl Default for SummarizerDraft {
     }
 }
 
+type SummarizerKey = ConfigKey<SummarizerDraft>;
+
 /// The keys of `summarizer`.
-pub const SUMMARIZER: &[ConfigKey<SummarizerDraft>] = &[
-    ConfigKey::new(
+pub const SUMMARIZER: &[SummarizerKey] = &[
+    SummarizerKey::new(
         "command",
-        KeyForm::Command,
-        "",
-        "A program, or a list of the program and its arguments, that reads the text and writes the summary.",
-        |draft, field, _| {
+        KeyForm::Custom(schema::command, |draft, field, _| {
             let mut words = match &field.node.value {
-                NodeValue::List(_) => {
-                    field.items()?.iter().map(ConfigField::unexpanded_text).collect::<Result<Vec<_>, _>>()?
-                }
+                NodeValue::List(_) => field.unexpanded_texts()?,
                 _ => vec![field.unexpanded_text()?],
             };
-            let args = words.split_off(words.len().min(1));
-            draft.command_args = args;
+            draft.command_args = words.split_off(words.len().min(1));
             draft.command = words.pop().filter(|program| !program.text.trim().is_empty());
             Ok(())
-        },
+        }),
+        "A program, or a list of the program and its arguments, that reads the text and writes the summary.",
     ),
-    ConfigKey::new("args", KeyForm::Texts, "[]", "The program's arguments.", |draft, field, _| {
-        draft.args = field.items()?.iter().map(ConfigField::unexpanded_text).collect::<Result<_, _>>()?;
-        Ok(())
-    }),
-    ConfigKey::new(
+    SummarizerKey::new("args", KeyForm::UnexpandedTexts(|draft, texts| draft.args = texts), "The program's arguments.")
+        .default("[]"),
+    SummarizerKey::new(
         "url",
-        KeyForm::Text,
-        "",
+        KeyForm::UnexpandedText(|draft, text| draft.url = Some(text).filter(|url| !url.text.trim().is_empty())),
         "Instead of a program: the base URL of an OpenAI-compatible API.",
-        |draft, field, _| {
-            draft.url = Some(field.unexpanded_text()?).filter(|url| !url.text.trim().is_empty());
-            Ok(())
-        },
     ),
-    ConfigKey::new("model", KeyForm::Text, "", "For url: the model to ask.", |draft, field, _| {
-        draft.model = Some(field.unexpanded_text()?);
-        Ok(())
-    }),
-    ConfigKey::new("api_key", KeyForm::Text, "", "For url: the API key, if one is needed.", |draft, field, _| {
-        draft.api_key = Some(field.unexpanded_text()?);
-        Ok(())
-    }),
-    ConfigKey::new(
+    SummarizerKey::new(
+        "model",
+        KeyForm::UnexpandedText(|draft, text| draft.model = Some(text)),
+        "For url: the model to ask.",
+    ),
+    SummarizerKey::new(
+        "api_key",
+        KeyForm::UnexpandedText(|draft, text| draft.api_key = Some(text)),
+        "For url: the API key, if one is needed.",
+    ),
+    SummarizerKey::new(
         "timeout",
-        KeyForm::Span,
-        "\"30s\"",
+        KeyForm::Limit(|draft, limit| draft.timeout = limit),
         "How long a summary may take before the text is cut instead.",
-        |draft, field, context| {
-            draft.timeout = read_limit(field, context)?;
-            Ok(())
-        },
-    ),
-    ConfigKey::new(
+    )
+    .default("\"30s\""),
+    SummarizerKey::new(
         "max_input_bytes",
-        KeyForm::Bytes,
-        "\"1MiB\"",
+        KeyForm::BytesFrom(1024, "expected at least 1KiB; less needs no summary", |draft, bytes| {
+            draft.max_input_bytes = bytes
+        }),
         "The most bytes of text to pass to the summarizer.",
-        |draft, field, _| {
-            draft.max_input_bytes = field.bytes()?;
-            if draft.max_input_bytes < 1024 {
-                return Err(field.error("expected at least 1KiB; less needs no summary"));
-            }
-            Ok(())
-        },
-    ),
+    )
+    .default("\"1MiB\""),
 ];
 
+type SpillKey = ConfigKey<SpillSettings>;
+
 /// The keys of `spill`.
-pub const SPILL: &[ConfigKey<SpillSettings>] = &[
-    ConfigKey::aliased(
-        &["folder", "directory"],
-        ConfigKey::new(
-            "dir",
-            KeyForm::Text,
-            "",
-            "The folder, relative to this file; default: ~/.cache/toolgate/results.",
-            |spill, field, _| {
-                spill.dir = Some(field.unexpanded_text()?);
-                Ok(())
-            },
-        ),
-    ),
-    ConfigKey::new(
+pub const SPILL: &[SpillKey] = &[
+    SpillKey::new(
+        "dir",
+        KeyForm::UnexpandedText(|spill, text| spill.dir = Some(text)),
+        "The folder, relative to this file; default: ~/.cache/toolgate/results.",
+    )
+    .aliased(&["folder", "directory"]),
+    SpillKey::new(
         "max_bytes",
-        KeyForm::Bytes,
-        "\"256MiB\"",
+        KeyForm::BytesFrom(1024, "expected at least 1KiB; to keep no files, leave `spill` out", |spill, bytes| {
+            spill.max_bytes = bytes
+        }),
         "The largest size of all files together; the oldest are deleted.",
-        |spill, field, _| {
-            spill.max_bytes = field.bytes()?;
-            if spill.max_bytes < 1024 {
-                return Err(field.error("expected at least 1KiB; to keep no files, leave `spill` out"));
-            }
-            Ok(())
-        },
-    ),
-    ConfigKey::new("max_age", KeyForm::Span, "\"24h\"", "How long to keep each file.", |spill, field, context| {
-        spill.max_age = read_retention(field, context)?;
-        if spill.max_age.is_zero() {
-            return Err(field.error("must be longer than 0; to keep no files, leave `spill` out"));
-        }
-        Ok(())
-    }),
+    )
+    .default("\"256MiB\""),
+    SpillKey::new(
+        "max_age",
+        KeyForm::RetentionAboveZero("must be longer than 0; to keep no files, leave `spill` out", |spill, span| {
+            spill.max_age = span
+        }),
+        "How long to keep each file.",
+    )
+    .default("\"24h\""),
 ];
 
 /// Reads `summarizer`.
-pub fn read_summarizer(field: &ConfigField<'_>, context: &mut ReadContext) -> Option<SummarizerRules> {
+pub fn read_summarizer(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<SummarizerRules, FieldError> {
     read_section(field, context, |field, context| {
         let mut draft = SummarizerDraft::default();
         read_keys(SUMMARIZER, &mut draft, field, context);
         draft.finish(field, context)
-    })
-}
-
-/// Reads `spill`, which may also be `true` or `false`.
-pub fn read_spill(field: &ConfigField<'_>, context: &mut ReadContext) -> Option<SpillSettings> {
-    if let Ok(flag) = field.flag() {
-        return flag.then(SpillSettings::default);
-    }
-    read_section(field, context, |field, context| {
-        let mut spill = SpillSettings::default();
-        read_keys(SPILL, &mut spill, field, context);
-        Ok(spill)
     })
 }
 

@@ -15,6 +15,14 @@ pub struct FilePosition {
     pub column: u32,
 }
 
+impl FilePosition {
+    /// Creates a position; one beyond the range of numbers is the last one.
+    pub(crate) fn new(file: &Arc<Path>, line: usize, column: usize) -> Self {
+        let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        FilePosition { file: Arc::clone(file), line: narrow(line), column: narrow(column) }
+    }
+}
+
 /// Text from the file, not yet expanded. `Debug` shows its position, not its content.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UnexpandedText {

@@ -14,3 +14,10 @@ pub struct ShadowRules {
     /// The share of calls to try.
     pub sample: f64,
 }
+
+impl ShadowRules {
+    /// Creates rules that try every call and name no candidate yet.
+    pub fn new(place: FilePosition) -> Self {
+        ShadowRules { place, logic: None, config: None, sample: 1.0 }
+    }
+}

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::{ConfigResolver, resolve_with, site};
+use super::resolver::{ConfigResolver, resolve_section};
+use super::site;
 use crate::config::expand::read_text_file;
-use crate::config::model::{Config, Problem, ServerConfig, TokenRules, TokenSource, TransportKind, UnexpandedText};
+use crate::config::model::{Config, Problem, TokenRules, TokenSource, UnexpandedText};
 use crate::config::nearest;
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
@@ -54,7 +55,7 @@ pub fn resolve_gateway(config: &Config, variables: &Variables) -> Result<Resolve
     let gateway = &config.settings.gateway;
     // Whoever looks for the file sees its path, so no part of it is a secret.
     let path = |text: &UnexpandedText| {
-        let (path, _) = resolve_value(text, config, variables, |resolver| resolver.path(text))?;
+        let (path, _) = resolve_section(&text.place, "gateway", config, variables, |resolver| resolver.path(text))?;
         Ok(path)
     };
     let mut filled = ResolvedGateway::default();
@@ -64,7 +65,7 @@ pub fn resolve_gateway(config: &Config, variables: &Variables) -> Result<Resolve
             TokenSource::Text(_) => None,
             TokenSource::File(text) => Some(path(text)?),
         };
-        let (token, secrets) = resolve_value(located, config, variables, |resolver| {
+        let (token, secrets) = resolve_section(&located.place, "gateway", config, variables, |resolver| {
             let token = match &file {
                 None => site::resolve_token(resolver, located)?,
                 Some(file) => {
@@ -103,17 +104,6 @@ pub fn resolve_gateway(config: &Config, variables: &Variables) -> Result<Resolve
 pub fn check_tokens(config: &Config) -> Result<(), Problem> {
     let mut tokens = config.settings.gateway.tokens.iter().enumerate();
     tokens.try_for_each(|(at, token)| check_servers(at, token, config))
-}
-
-/// Resolves one value of the gateway, with the secrets in it.
-fn resolve_value<T>(
-    text: &UnexpandedText,
-    config: &Config,
-    variables: &Variables,
-    fill: impl FnOnce(&mut ConfigResolver<'_>) -> Result<T, Problem>,
-) -> Result<(T, Secrets), Problem> {
-    let server = ServerConfig::new("", text.place.clone(), TransportKind::Http);
-    resolve_with(&server, "gateway", config, variables, None, fill)
 }
 
 fn check_servers(at: usize, token: &TokenRules, config: &Config) -> Result<(), Problem> {

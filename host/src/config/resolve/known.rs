@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use url::Url;
 
-use super::{base_folders, site};
+use super::resolver::{base_folders, expand_scope};
+use super::site;
 use crate::config::environment::parse_dotenv;
-use crate::config::expand::{ExpandRules, ExpandScope, HOLE, expand_partly, read_text_file, resolve_path};
+use crate::config::expand::{ExpandScope, HOLE, expand_partly, read_text_file, resolve_path};
 use crate::config::model::{
     ApiKeyLocation, Config, OAuthConfig, ServerAuth, ServerConfig, TokenSource, UnexpandedText,
 };
@@ -21,17 +22,10 @@ use crate::config::variables::{NoPrompter, Variables};
 /// in the configuration and those from variables and files. Runs no command and asks nobody. Skips what cannot be
 /// expanded; the error is reported when it is used.
 pub fn known_secrets(config: &Config, variables: &Variables) -> Secrets {
-    let (folder, workspace) = base_folders(config, variables);
+    let folders = base_folders(config, variables);
     let variables = &Variables { prompter: Arc::new(NoPrompter), ..variables.clone() };
-    let scope = ExpandScope {
-        variables,
-        env_file: &BTreeMap::new(),
-        folder: &folder,
-        workspace: &workspace,
-        inputs: &config.settings.inputs,
-        session: None,
-        rules: ExpandRules { commands: false, bare_dollar: config.settings.bare_dollar },
-    };
+    let mut scope = expand_scope(config, variables, &folders);
+    scope.rules.commands = false;
     let mut secrets = Secrets::default();
     for server in &config.servers {
         let env_file = env_file(server, scope, &mut secrets);

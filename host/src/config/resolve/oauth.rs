@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{ConfigResolver, resolve_with, server_path, site, with_env_file};
+use super::resolver::{ConfigResolver, resolve_with, server_path, with_env_file};
+use super::site;
 use crate::config::model::{
     Config, OAuthConfig, OAuthGrant, Problem, ServerAuth, ServerConfig, TokenAuth, UnexpandedText,
 };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{ConfigResolver, is_path};
+use super::resolver::ConfigResolver;
 use crate::config::command::is_this_program;
 use crate::config::environment::environment;
 use crate::config::expand::{ExpandScope, resolve_path};
@@ -90,4 +90,9 @@ fn command(resolver: &mut ConfigResolver<'_>, shape: FileShape, working_dir: Opt
     };
     let path = resolve_path(&text, &scope).map_err(|error| resolver.problem(located, error))?;
     path.into_os_string().into_string().map_err(|_| resolver.problem(located, "the path to it is not UTF-8 text"))
+}
+
+/// Reports whether the text is a path, and not the name of a program to look up.
+fn is_path(text: &str) -> bool {
+    text.contains('/') || (cfg!(windows) && text.contains('\\')) || Path::new(text).is_absolute()
 }

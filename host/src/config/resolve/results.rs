@@ -5,7 +5,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{program, resolve_with, site};
+use super::resolver::{resolve_folder, resolve_with};
+use super::{program, site};
 use crate::config::model::{Config, Problem, ServerConfig, SummarizerKind, SummarizerRules, TransportKind};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
@@ -84,19 +85,9 @@ pub fn resolve_summarizer(config: &Config, variables: &Variables) -> Result<Opti
 /// Resolves where to keep long results; returns `None` if the file keeps none.
 pub fn resolve_spill(config: &Config, variables: &Variables) -> Result<Option<ResolvedSpill>, Problem> {
     let Some(spill) = &config.settings.spill else { return Ok(None) };
-    let Some(dir) = &spill.dir else {
-        return Ok(Some(ResolvedSpill { dir: None, max_bytes: spill.max_bytes, max_age: spill.max_age }));
-    };
-    let server = ServerConfig::new("", dir.place.clone(), TransportKind::Stdio);
-    // Whoever looks for a file sees the path of its folder, so no part of it is a secret.
-    let (dir, _) = resolve_with(&server, "spill", config, variables, None, |resolver| {
-        let path = resolver.path(dir)?;
-        match path.exists() && !path.is_dir() {
-            true => Err(resolver.problem(dir, format_args!("{path:?} is not a folder"))),
-            false => Ok(path),
-        }
-    })?;
-    Ok(Some(ResolvedSpill { dir: Some(dir), max_bytes: spill.max_bytes, max_age: spill.max_age }))
+    let folder = |dir| resolve_folder(dir, "spill", config, variables);
+    let dir = spill.dir.as_ref().map(folder).transpose()?;
+    Ok(Some(ResolvedSpill { dir, max_bytes: spill.max_bytes, max_age: spill.max_age }))
 }
 
 /// Returns the summarizer's program as a server, which inherits the same variables as a server would.

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::resolve_with;
-use crate::config::model::{Config, Problem, ServerConfig, TransportKind};
+use super::resolver::resolve_section;
+use crate::config::model::{Config, Problem};
 use crate::config::variables::Variables;
 
 /// A candidate with all variables expanded; its files need not exist.
@@ -20,9 +20,8 @@ pub struct ResolvedShadow {
 /// Resolves the files of the candidate; returns `None` if there is none.
 pub fn resolve_shadow(config: &Config, variables: &Variables) -> Result<Option<ResolvedShadow>, Problem> {
     let Some(shadow) = &config.settings.shadow else { return Ok(None) };
-    let server = ServerConfig::new("", shadow.place.clone(), TransportKind::Stdio);
     // Whoever looks for the file sees its path, so no part of it is a secret.
-    let (filled, _) = resolve_with(&server, "shadow", config, variables, None, |resolver| {
+    let (filled, _) = resolve_section(&shadow.place, "shadow", config, variables, |resolver| {
         Ok(ResolvedShadow {
             logic: resolver.optional_path(shadow.logic.as_ref())?,
             config: resolver.optional_path(shadow.config.as_ref())?,

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use url::Url;
 
-use super::ConfigResolver;
+use super::resolver::ConfigResolver;
 use crate::config::expand::ExpandError;
 use crate::config::model::{ApiKeyLocation, Problem, ServerAuth, TransportKind, UnexpandedText};
 use crate::config::secrets::Secrets;

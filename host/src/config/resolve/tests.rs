@@ -1,5 +1,9 @@
+use std::path::{Path, PathBuf};
+
+use super::resolver::base_folders;
 use super::*;
-use crate::config::model::{ApiKeyLocation, ServerAuth, Settings};
+use crate::config::model::{ApiKeyLocation, FileShape, ServerAuth, Settings, UnexpandedText};
+use crate::config::secrets::Secrets;
 use crate::transport::endpoint::{Program, RemoteSite};
 
 fn located(field: &str, text: &str) -> UnexpandedText {

@@ -1,41 +1,30 @@
 //! Finds credentials in what servers say, in whatever encoding, and hides them.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::ops::Range;
 
-use aho_corasick::AhoCorasick;
-
-use super::{REDACTED, encodings, json, merge_ranges, names};
+use super::finder::{SecretFinder, merge_ranges};
+use super::{json, names};
 
 /// The credentials of a configuration, ready for searching.
 #[derive(Debug, Default)]
-pub struct Credentials(Option<AhoCorasick>);
+pub struct Credentials(SecretFinder);
 
 impl Credentials {
     pub(super) fn new<'a>(values: impl Iterator<Item = &'a str>) -> Self {
-        let values = values.filter(|value| !names::is_protocol_word(value));
-        let forms: BTreeSet<String> = values.flat_map(encodings::encoded_forms).collect();
-        if forms.is_empty() {
-            return Credentials(None);
-        }
-        Credentials(Some(AhoCorasick::new(forms).expect("a configuration holds far fewer bytes than a finder can")))
+        Credentials(SecretFinder::new(values.filter(|value| !names::is_protocol_word(value))))
     }
 
     /// Replaces every credential in a text by `[REDACTED]`; JSON stays JSON. A text without credentials is not copied.
     pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let found = match &self.0 {
-            Some(finder) => find(finder, text),
-            None => Vec::new(),
-        };
-        if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(json::replace(text, &found, REDACTED)) }
+        json::redact(text, &find(&self.0, text))
     }
 }
 
 /// Returns the ranges of credentials in a text as it is, and after its escapes are resolved: JSON may contain JSON, and
 /// any letter may be written as an escape.
-fn find(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
-    let mut found = find_plain(finder, text);
+fn find(finder: &SecretFinder, text: &str) -> Vec<Range<usize>> {
+    let mut found = finder.find(text, is_part);
     let mut levels: Vec<UnescapedText> = Vec::new();
     while levels.len() < MOST_LEVELS {
         let last = levels.last().map_or(text, |level| &level.text);
@@ -43,21 +32,13 @@ fn find(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
             break;
         }
         let level = UnescapedText::new(last);
-        let places = find_plain(finder, &level.text);
+        let places = finder.find(&level.text, is_part);
         levels.push(level);
         let in_text = |place| levels.iter().rev().fold(place, |place, level| level.source_range(place));
         found.extend(places.into_iter().map(in_text));
     }
     found.sort_by_key(|place| (place.end, place.start));
     merge_ranges(found.into_iter())
-}
-
-fn find_plain(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
-    if !finder.is_match(text) {
-        return Vec::new();
-    }
-    let places = finder.find_overlapping_iter(text).map(|found| found.range());
-    merge_ranges(places.filter(|place| !is_part(text, place)))
 }
 
 /// Reports whether a range is only part of a longer word, name or number: a password may be an ordinary word, which is
@@ -195,7 +176,7 @@ const LONG_WORD: usize = 12;
 
 #[cfg(test)]
 mod tests {
-    use super::super::Secrets;
+    use super::super::{REDACTED, Secrets};
     use super::*;
 
     #[track_caller]

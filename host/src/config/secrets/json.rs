@@ -1,14 +1,18 @@
 //! Replaces parts of a text so that JSON stays JSON.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::de::IgnoredAny;
 
-/// Replaces each part of a text; the parts are in order and do not overlap.
+/// Replaces each part of a text by `[REDACTED]`; the parts are in order and do not overlap.
 ///
 /// The replacement needs no escaping. If it would break JSON, the parts grow or the replacement gets quotes. If that
-/// does not help either, only the replacement is left.
-pub(super) fn replace(text: &str, parts: &[Range<usize>], replacement: &str) -> String {
+/// does not help either, only the replacement is left. A text without parts is not copied.
+pub(super) fn redact<'t>(text: &'t str, parts: &[Range<usize>]) -> Cow<'t, str> {
+    if parts.is_empty() {
+        return Cow::Borrowed(text);
+    }
     let json = text.trim_start().starts_with(['{', '[']) && is_json(text);
     let mut replaced = String::with_capacity(text.len());
     let mut done = 0;
@@ -27,15 +31,15 @@ pub(super) fn replace(text: &str, parts: &[Range<usize>], replacement: &str) -> 
         replaced.push_str(between);
         in_string ^= flips(between);
         let bare = json && !in_string;
-        replaced.extend([if bare { "\"" } else { "" }, replacement, if bare { "\"" } else { "" }]);
+        replaced.extend([if bare { "\"" } else { "" }, REDACTED, if bare { "\"" } else { "" }]);
         in_string ^= flips(&text[start..end]);
         done = end;
     }
     replaced.push_str(&text[done..]);
     if json && !is_json(&replaced) {
-        return format!("\"{replacement}\"");
+        return Cow::Owned(format!("\"{REDACTED}\""));
     }
-    replaced
+    Cow::Owned(replaced)
 }
 
 /// Returns the start of the escape that contains this offset, or the offset itself.
@@ -112,3 +116,5 @@ fn is_json(text: &str) -> bool {
 
 /// The length of `\u12ab` after its backslash.
 const UNICODE_ESCAPE: usize = 5;
+/// The replacement for a secret.
+pub const REDACTED: &str = "[REDACTED]";

@@ -7,12 +7,14 @@ use serde_json::Value as Json;
 
 use super::super::document::{self, Node, NodeValue};
 use super::super::field::{ConfigField, ReadContext};
-use super::super::keys::{self, ConfigKey, server, settings};
+use super::super::keys::{self, inputs, masking, server, settings};
 use super::super::model::{
     AnnotationOverrides, ConfigInput, CustomMask, FileShape, GatewayRules, LifecycleRules, Masking, QueueRules,
-    RecordRules, ServerConfig, ServerTls, Settings, SpillSettings, SummarizerKind, Timeouts, ToolRules, TransportKind,
+    RecordRules, ServerConfig, ServerTls, Settings, ShadowRules, SpillSettings, SummarizerKind, Timeouts, ToolRules,
+    TransportKind,
 };
 use super::super::schema::schema;
+use super::super::section::{ConfigKey, read_keys};
 use super::{complaints, parse};
 
 const EXAMPLE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../toolgate.example.yaml"));
@@ -100,7 +102,7 @@ fn check_defaults<T: PartialEq>(keys: &[ConfigKey<T>], fresh: impl Fn() -> T) {
         let document = document::read(&text, &Path::new("t.yaml").into()).unwrap_or_else(|error| panic!("{error}"));
         let mut context = ReadContext::new(FileShape::Native);
         let mut target = fresh();
-        keys::read_keys(keys, &mut target, &ConfigField { node: &document.root, field: String::new() }, &mut context);
+        read_keys(keys, &mut target, &ConfigField { node: &document.root, field: String::new() }, &mut context);
         assert!(context.problems.is_empty(), "{text}: {:?}", context.problems);
         assert!(target == fresh(), "{text}");
     }
@@ -108,10 +110,11 @@ fn check_defaults<T: PartialEq>(keys: &[ConfigKey<T>], fresh: impl Fn() -> T) {
 
 #[test]
 fn every_default_of_the_schema_is_the_default_of_the_code() {
+    let plain = parse("servers: {a: {command: x}}", Path::new("toolgate.yaml")).unwrap();
     check_defaults(settings::TOP, Settings::default);
-    check_defaults(settings::MASKING, Masking::default);
-    check_defaults(settings::INPUT, ConfigInput::default);
-    check_defaults(settings::CUSTOM, || CustomMask {
+    check_defaults(masking::MASKING, Masking::default);
+    check_defaults(inputs::INPUT, ConfigInput::default);
+    check_defaults(masking::CUSTOM, || CustomMask {
         name: None,
         pattern: String::new(),
         replacement: "[MASKED]".to_owned(),
@@ -120,7 +123,7 @@ fn every_default_of_the_schema_is_the_default_of_the_code() {
     check_defaults(keys::queues::QUEUE, QueueRules::default);
     check_defaults(keys::results::SUMMARIZER, keys::results::SummarizerDraft::default);
     check_defaults(keys::results::SPILL, SpillSettings::default);
-    check_defaults(keys::shadow::SHADOW, keys::shadow::ShadowDraft::default);
+    check_defaults(keys::shadow::SHADOW, || ShadowRules::new(plain.servers[0].place.clone()));
     check_defaults(keys::gateway::GATEWAY, GatewayRules::default);
     check_defaults(keys::gateway::TOKEN, Default::default);
     check_defaults(keys::gateway::TLS, keys::gateway::TlsDraft::default);
@@ -128,7 +131,6 @@ fn every_default_of_the_schema_is_the_default_of_the_code() {
     check_defaults(server::TLS, ServerTls::default);
     check_defaults(server::TOOL, ToolRules::default);
     check_defaults(server::ANNOTATIONS, AnnotationOverrides::default);
-    let plain = parse("servers: {a: {command: x}}", Path::new("toolgate.yaml")).unwrap();
     for key in server::SERVER.iter().filter(|key| key.in_schema && !key.default.is_empty()) {
         let text = format!("servers: {{a: {{command: x, {}: {}}}}}", key.name, key.default);
         let config = parse(&text, Path::new("toolgate.yaml")).unwrap();
@@ -172,7 +174,7 @@ fn no_name_means_two_keys() {
         }
     }
     check(settings::TOP);
-    check(settings::INPUT);
+    check(inputs::INPUT);
     check(server::SERVER);
     check(server::TLS);
     check(keys::auth::AUTH);

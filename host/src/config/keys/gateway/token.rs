@@ -5,8 +5,7 @@ use serde_json::json;
 use super::super::super::document::NodeValue;
 use super::super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::super::model::{TokenRules, TokenSource, UnexpandedText};
-use super::super::server::refuse_any;
-use super::super::{ConfigKey, KeyForm, read_keys};
+use super::super::super::section::{ConfigKey, KeyForm, read_keys, schema};
 
 /// An entry of `tokens` as written, before it is known to be complete.
 #[derive(Debug, Default, PartialEq)]
@@ -19,14 +18,13 @@ pub struct TokenDraft {
     capabilities: Option<Vec<String>>,
 }
 
+type Key = ConfigKey<TokenDraft>;
+
 /// The keys of a token.
-pub const TOKEN: &[ConfigKey<TokenDraft>] = &[
-    ConfigKey::new(
+pub const TOKEN: &[Key] = &[
+    Key::new(
         "principal",
-        KeyForm::Text,
-        "",
-        "The name of the token's owner in logs and rules: letters, digits, `_`, `.`, `@` and `-`.",
-        |draft, field, _| {
+        KeyForm::Custom(schema::text, |draft, field, _| {
             let name = field.text()?;
             let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.@-".contains(&byte);
             if name.is_empty() || !name.bytes().all(allowed) {
@@ -34,61 +32,37 @@ pub const TOKEN: &[ConfigKey<TokenDraft>] = &[
             }
             draft.principal = name;
             Ok(())
-        },
+        }),
+        "The name of the token's owner in logs and rules: letters, digits, `_`, `.`, `@` and `-`.",
     ),
-    ConfigKey::new(
+    Key::new(
         "token",
-        KeyForm::Text,
-        "",
+        KeyForm::UnexpandedText(|draft, text| draft.token = Some(text)),
         "The token, such as ${CI_TOKEN}, which the client sends after `Bearer`; at least 16 characters.",
-        |draft, field, _| {
-            draft.token = Some(field.unexpanded_text()?);
-            Ok(())
-        },
     ),
-    ConfigKey::aliased(
-        &["token_file"],
-        ConfigKey::new(
-            "file",
-            KeyForm::Text,
-            "",
-            "Instead of `token`: a file that contains only the token.",
-            |draft, field, _| {
-                draft.file = Some(field.unexpanded_text()?);
-                Ok(())
-            },
-        ),
-    ),
-    ConfigKey::new(
+    Key::new(
+        "file",
+        KeyForm::UnexpandedText(|draft, text| draft.file = Some(text)),
+        "Instead of `token`: a file that contains only the token.",
+    )
+    .aliased(&["token_file"]),
+    Key::new(
         "admin",
-        KeyForm::Flag,
-        "false",
+        KeyForm::Flag(|draft, flag| draft.admin = flag),
         "Whether the principal may also enable, disable and reconnect servers, and try tools on the dashboard.",
-        |draft, field, _| {
-            draft.admin = field.flag()?;
-            Ok(())
-        },
-    ),
-    ConfigKey::as_rule(ConfigKey::new(
+    )
+    .default("false"),
+    Key::rule(
         "servers",
-        KeyForm::Section(servers),
-        "",
-        "The servers that the principal may use: a list, or a map from server to names and globs of tools. Default: all.",
-        |draft, field, _| {
-            draft.selection = Some(selection(field)?);
-            Ok(())
-        },
-    )),
-    ConfigKey::as_rule(ConfigKey::new(
+        KeyForm::Custom(servers, |draft, field, _| selection(field).map(|selection| draft.selection = Some(selection))),
+        "The servers that the principal may use: a list, or a map from server to names and globs of tools. \
+         Default: all.",
+    ),
+    Key::rule(
         "capabilities",
-        KeyForm::Texts,
-        "",
+        KeyForm::Texts(|draft, texts| draft.capabilities = Some(texts)),
         "What the principal is granted, such as server:files or tool:files/read; default: it needs no grants.",
-        |draft, field, _| {
-            draft.capabilities = Some(field.texts()?);
-            Ok(())
-        },
-    )),
+    ),
 ];
 
 /// Reads `tokens`.
@@ -134,11 +108,10 @@ fn selection(field: &ConfigField<'_>) -> Result<Vec<(String, Vec<String>)>, Fiel
     match &field.node.value {
         NodeValue::Map(_) => {
             for (server, tools) in field.entries()? {
-                let named = if tools.node.is_null() { Vec::new() } else { tools.patterns()? };
+                let named = if tools.node.is_null() { Vec::new() } else { tools.allowed_patterns()? };
                 if named.is_empty() {
                     return Err(tools.error("names no tool; write [\"*\"] to mean all tools of the server"));
                 }
-                refuse_any(&tools, &named)?;
                 selection.push((server.to_owned(), named));
             }
         }

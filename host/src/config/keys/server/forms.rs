@@ -3,14 +3,13 @@
 use super::super::super::document::NodeValue;
 use super::super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::super::model::UnexpandedText;
-use super::ServerDraft;
+use super::draft::ServerDraft;
 
 /// Reads `command`: a program, a list with its arguments (opencode), or a map (older files of Zed).
-pub fn read_command(draft: &mut ServerDraft, field: &ConfigField<'_>) -> Result<(), FieldError> {
+pub fn read_command(draft: &mut ServerDraft, field: &ConfigField<'_>, _: &mut ReadContext) -> Result<(), FieldError> {
     match &field.node.value {
         NodeValue::List(_) => {
-            let mut words =
-                field.items()?.iter().map(ConfigField::unexpanded_text).collect::<Result<Vec<_>, _>>()?.into_iter();
+            let mut words = field.unexpanded_texts()?.into_iter();
             draft.server.command = words.next();
             draft.command_args = words.collect();
         }
@@ -18,10 +17,7 @@ pub fn read_command(draft: &mut ServerDraft, field: &ConfigField<'_>) -> Result<
             for (name, part) in field.entries()? {
                 match name {
                     "path" | "command" => draft.server.command = Some(part.unexpanded_text()?),
-                    "args" => {
-                        draft.command_args =
-                            part.items()?.iter().map(ConfigField::unexpanded_text).collect::<Result<_, _>>()?
-                    }
+                    "args" => draft.command_args = part.unexpanded_texts()?,
                     "env" if !part.node.is_null() => {
                         for (name, value) in part.entries()? {
                             draft.server.env.push((name.to_owned(), value.unexpanded_text()?));

@@ -1,45 +1,28 @@
 //! The keys of a server's `tls`.
 
 use super::super::super::model::ServerTls;
-use super::super::{ConfigKey, KeyForm};
+use super::super::super::section::{ConfigKey, KeyForm};
+
+type Key = ConfigKey<ServerTls>;
 
 /// The keys of `tls`.
-pub const TLS: &[ConfigKey<ServerTls>] = &[
-    ConfigKey::new("verify", KeyForm::Flag, "true", "Whether to check the server's certificate.", |tls, field, _| {
-        tls.verify = field.flag()?;
-        Ok(())
-    }),
-    ConfigKey::new(
+pub const TLS: &[Key] = &[
+    Key::new("verify", KeyForm::Flag(|tls, flag| tls.verify = flag), "Whether to check the server's certificate.")
+        .default("true"),
+    Key::new(
         "ca",
-        KeyForm::Text,
-        "",
+        KeyForm::UnexpandedText(|tls, text| tls.ca = Some(text)),
         "A PEM file of CAs to trust in addition to the system's.",
-        |tls, field, _| {
-            tls.ca = Some(field.unexpanded_text()?);
-            Ok(())
-        },
     ),
-    ConfigKey::aliased(
-        &["client_cert", "cert"],
-        ConfigKey::new(
-            "client_certificate",
-            KeyForm::Text,
-            "",
-            "A PEM file with a client certificate, for servers that ask for one.",
-            |tls, field, _| {
-                tls.client_certificate = Some(field.unexpanded_text()?);
-                Ok(())
-            },
-        ),
-    ),
-    ConfigKey::new(
+    Key::new(
+        "client_certificate",
+        KeyForm::UnexpandedText(|tls, text| tls.client_certificate = Some(text)),
+        "A PEM file with a client certificate, for servers that ask for one.",
+    )
+    .aliased(&["client_cert", "cert"]),
+    Key::new(
         "client_key",
-        KeyForm::Text,
-        "",
+        KeyForm::UnexpandedText(|tls, text| tls.client_key = Some(text)),
         "A PEM file with the key of the client certificate, if it is not in the same file.",
-        |tls, field, _| {
-            tls.client_key = Some(field.unexpanded_text()?);
-            Ok(())
-        },
     ),
 ];

@@ -3,108 +3,71 @@
 use super::super::super::document::{MapEntry, NodeValue};
 use super::super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::super::model::{AnnotationOverrides, FileShape, ToolRules};
-use super::super::super::schema;
-use super::super::{ConfigKey, KeyForm, is_ignorable, read_keys};
-use super::ServerDraft;
+use super::super::super::section::{ConfigKey, KeyForm, SectionForm, is_ignorable, read_keys};
+use super::draft::ServerDraft;
+
+type ToolKey = ConfigKey<ToolRules>;
 
 /// The keys of one tool.
-pub const TOOL: &[ConfigKey<ToolRules>] = &[
-    ConfigKey::as_rule(ConfigKey::new(
+pub const TOOL: &[ToolKey] = &[
+    ToolKey::rule(
         "annotations",
-        KeyForm::Section(|| schema::object(ANNOTATIONS)),
-        "{}",
+        KeyForm::section(&SectionForm(ANNOTATIONS, |tool| &mut tool.annotations)),
         "What the tool does; these override the server's annotations.",
-        |tool, field, context| {
-            read_keys(ANNOTATIONS, &mut tool.annotations, field, context);
-            Ok(())
-        },
-    )),
-    ConfigKey::as_rule(ConfigKey::new(
+    )
+    .default("{}"),
+    ToolKey::rule(
         "requires",
-        KeyForm::Texts,
-        "[]",
+        KeyForm::Texts(|tool, texts| tool.requires = texts),
         "Capabilities that a principal needs, all of them, to use the tool.",
-        |tool, field, _| {
-            tool.requires = field.texts()?;
-            Ok(())
-        },
-    )),
-    ConfigKey::new("note", KeyForm::Text, "", "Text to add to the tool's description.", |tool, field, _| {
-        tool.note = Some(field.text()?);
-        Ok(())
-    }),
+    )
+    .default("[]"),
+    ToolKey::new("note", KeyForm::Text(|tool, text| tool.note = Some(text)), "Text to add to the tool's description."),
 ];
 
+type AnnotationKey = ConfigKey<AnnotationOverrides>;
+
 /// The keys of `annotations`.
-pub const ANNOTATIONS: &[ConfigKey<AnnotationOverrides>] = &[
-    ConfigKey::aliased(
-        &["readOnlyHint"],
-        ConfigKey::new("read_only", KeyForm::Flag, "", "The tool changes nothing.", |annotations, field, _| {
-            annotations.read_only = Some(field.flag()?);
-            Ok(())
-        }),
-    ),
-    ConfigKey::aliased(
-        &["destructiveHint"],
-        ConfigKey::new(
-            "destructive",
-            KeyForm::Flag,
-            "",
-            "The tool may delete or overwrite.",
-            |annotations, field, _| {
-                annotations.destructive = Some(field.flag()?);
-                Ok(())
-            },
-        ),
-    ),
-    ConfigKey::aliased(
-        &["idempotentHint"],
-        ConfigKey::new(
-            "idempotent",
-            KeyForm::Flag,
-            "",
-            "Calling the tool twice has the same effect as calling it once.",
-            |annotations, field, _| {
-                annotations.idempotent = Some(field.flag()?);
-                Ok(())
-            },
-        ),
-    ),
-    ConfigKey::aliased(
-        &["openWorldHint"],
-        ConfigKey::new(
-            "open_world",
-            KeyForm::Flag,
-            "",
-            "The tool reaches an open set of things, such as the web.",
-            |annotations, field, _| {
-                annotations.open_world = Some(field.flag()?);
-                Ok(())
-            },
-        ),
-    ),
+pub const ANNOTATIONS: &[AnnotationKey] = &[
+    AnnotationKey::new(
+        "read_only",
+        KeyForm::Flag(|annotations, flag| annotations.read_only = Some(flag)),
+        "The tool changes nothing.",
+    )
+    .aliased(&["readOnlyHint"]),
+    AnnotationKey::new(
+        "destructive",
+        KeyForm::Flag(|annotations, flag| annotations.destructive = Some(flag)),
+        "The tool may delete or overwrite.",
+    )
+    .aliased(&["destructiveHint"]),
+    AnnotationKey::new(
+        "idempotent",
+        KeyForm::Flag(|annotations, flag| annotations.idempotent = Some(flag)),
+        "Calling the tool twice has the same effect as calling it once.",
+    )
+    .aliased(&["idempotentHint"]),
+    AnnotationKey::new(
+        "open_world",
+        KeyForm::Flag(|annotations, flag| annotations.open_world = Some(flag)),
+        "The tool reaches an open set of things, such as the web.",
+    )
+    .aliased(&["openWorldHint"]),
 ];
 
 /// Reads the list of allowed tools; an empty list allows none.
-pub fn read_allow(draft: &mut ServerDraft, field: &ConfigField<'_>) -> Result<(), FieldError> {
-    let tools = field.patterns()?;
-    refuse_any(field, &tools)?;
-    set_allow(draft, field, tools)
+pub fn read_allow(draft: &mut ServerDraft, field: &ConfigField<'_>, _: &mut ReadContext) -> Result<(), FieldError> {
+    set_allow(draft, field, field.allowed_patterns()?)
 }
 
 /// Reads the list of allowed tools as ai-agent writes it, where `any` means all tools.
-pub fn read_ai_agent_allow(draft: &mut ServerDraft, field: &ConfigField<'_>) -> Result<(), FieldError> {
+pub fn read_ai_agent_allow(
+    draft: &mut ServerDraft,
+    field: &ConfigField<'_>,
+    _: &mut ReadContext,
+) -> Result<(), FieldError> {
     let all = |tool: String| if tool.trim().eq_ignore_ascii_case("any") { "*".to_owned() } else { tool };
-    let tools = field.patterns()?.into_iter().map(all).collect();
-    set_allow(draft, field, tools)
-}
-
-/// Refuses the word `any` in a list of allowed tools: some clients mean all tools by it, but here it would name one.
-pub fn refuse_any(field: &ConfigField<'_>, tools: &[String]) -> Result<(), FieldError> {
-    match tools.iter().any(|tool| tool.trim().eq_ignore_ascii_case("any")) {
-        true => Err(field.error("\"any\" is not known here; write \"*\" to mean all tools")),
-        false => Ok(()),
-    }
+    set_allow(draft, field, field.patterns()?.into_iter().map(all).collect())
 }
 
 fn set_allow(draft: &mut ServerDraft, field: &ConfigField<'_>, tools: Vec<String>) -> Result<(), FieldError> {
@@ -120,8 +83,8 @@ pub fn read_tools(
     field: &ConfigField<'_>,
     context: &mut ReadContext,
 ) -> Result<(), FieldError> {
-    if !context.is_strict() && matches!(field.node.value, NodeValue::List(_)) {
-        return read_allow(draft, field);
+    if !context.strict && matches!(field.node.value, NodeValue::List(_)) {
+        return read_allow(draft, field, context);
     }
     for (name, value) in field.entries()? {
         let mut rules = ToolRules { tool: name.to_owned(), ..ToolRules::default() };

@@ -2,7 +2,8 @@
 
 use super::super::document::MapEntry;
 use super::super::nearest;
-use super::ConfigKey;
+use super::ignorable::is_ignorable;
+use super::key::ConfigKey;
 
 /// Returns the rule that an unknown key of a table probably stands for, if it looks like one.
 pub fn intended_rule<T>(keys: &[ConfigKey<T>], entry: &MapEntry) -> Option<&'static str> {
@@ -62,7 +63,7 @@ fn is_near(known: &str, name: &str) -> bool {
 
 /// Returns the rule that one of the words in a key belongs to.
 fn rule_by_words(name: &str) -> Option<&'static str> {
-    if super::is_ignorable(name) || name.len() > 64 {
+    if is_ignorable(name) || name.len() > 64 {
         return None;
     }
     let words = words(name);

@@ -1,0 +1,61 @@
+//! The keys of `masking`.
+
+use super::super::model::{CustomMask, Masking};
+use super::super::section::{ConfigKey, KeyForm, read_keys, schema};
+
+type MaskingKey = ConfigKey<Masking>;
+
+/// The keys of `masking`.
+pub const MASKING: &[MaskingKey] = &[
+    MaskingKey::rule(
+        "groups",
+        KeyForm::Texts(|masking, texts| masking.groups = texts),
+        "Names of built-in groups: basic, secrets, security, kubernetes, cloud, all.",
+    )
+    .default("[]"),
+    MaskingKey::rule(
+        "patterns",
+        KeyForm::Texts(|masking, texts| masking.patterns = texts),
+        "Names of built-in patterns, such as email or github_token.",
+    )
+    .default("[]"),
+    MaskingKey::rule(
+        "custom",
+        KeyForm::Custom(
+            || schema::list(schema::object(CUSTOM)),
+            |masking, field, context| {
+                for item in field.items()? {
+                    let mut mask = CustomMask { name: None, pattern: String::new(), replacement: MASKED.to_owned() };
+                    read_keys(CUSTOM, &mut mask, &item, context);
+                    if mask.pattern.is_empty() {
+                        return Err(item.error("a `pattern` is missing"));
+                    }
+                    masking.custom.push(mask);
+                }
+                Ok(())
+            },
+        ),
+        "Patterns of your own.",
+    )
+    .default("[]"),
+];
+
+type CustomMaskKey = ConfigKey<CustomMask>;
+
+/// The keys of a custom mask.
+pub const CUSTOM: &[CustomMaskKey] = &[
+    CustomMaskKey::new(
+        "pattern",
+        KeyForm::Text(|mask, text| mask.pattern = text),
+        "A regular expression; if it has a group named `value`, only that group is replaced.",
+    ),
+    CustomMaskKey::new(
+        "replacement",
+        KeyForm::Text(|mask, text| mask.replacement = text),
+        "The text to put in its place.",
+    )
+    .default("\"[MASKED]\""),
+    CustomMaskKey::new("name", KeyForm::Text(|mask, text| mask.name = Some(text)), "A name to show to people."),
+];
+
+const MASKED: &str = "[MASKED]";
