@@ -363,7 +363,7 @@ fn a_server_is_lost_from_its_end_until_it_is_up_again_or_not_needed() {
     for (event, state, commands) in [
         (Connected, State::Ready, "wait 15080"),
         (Disabled, State::Disabled, ""),
-        (Exited, State::Failed, "wait 1070-1270"),
+        (Exited, State::Failed, "wait 1070-1268"),
     ] {
         let story = [&lost[..], &[(80, event, state, commands)]].concat();
         assert_eq!(play(&Policy::default(), &story).lost, state == State::Failed, "{state:?}");
