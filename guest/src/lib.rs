@@ -5,6 +5,8 @@
 //! fuzzing and benches. Without the feature `component` it exports nothing, so that another crate can build a component
 //! with its own [`decider`] on top of it.
 
+#![cfg_attr(not(test), warn(unreachable_pub))]
+
 pub mod arguments;
 pub mod backoff;
 pub mod catalog;

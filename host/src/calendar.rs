@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 /// A UTC time in parts, displayed as RFC 3339 to the millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Utc {
+pub(crate) struct Utc {
     /// The year, at most 9999.
     pub year: u64,
     /// The month, from 1.
@@ -55,7 +55,7 @@ impl fmt::Display for Utc {
 }
 
 /// Parses an RFC 3339 time, or a date as its first moment in UTC; none if it is neither, or before 1970.
-pub fn parse(text: &str) -> Option<SystemTime> {
+pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     let text = text.trim().to_ascii_uppercase();
     let (date, time) = match text.split_once(['T', ' ']) {
         Some((date, time)) => (date, Some(time)),
@@ -124,7 +124,7 @@ fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Opt
 const LAST_SECOND: u64 = 253_402_300_799;
 
 /// Converts a time to milliseconds, rounded to microseconds.
-pub fn millis(time: Duration) -> f64 {
+pub(crate) fn millis(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }
 

@@ -15,7 +15,7 @@ use crate::summarize::{Summarizer, SummaryCommand, SummaryEndpoint, SummaryLimit
 
 /// Keeps and summarises results that are too long.
 #[derive(Debug, Default)]
-pub struct Condenser {
+pub(crate) struct Condenser {
     spill: Option<SpillStore>,
     summarizer: Option<Summarizer>,
     secrets: Secrets,
@@ -23,7 +23,7 @@ pub struct Condenser {
 
 impl Condenser {
     /// Creates the condenser; an error in one part of the configuration disables only that part, with a warning.
-    pub fn new(config: &Config, variables: &Variables) -> Self {
+    pub(crate) fn new(config: &Config, variables: &Variables) -> Self {
         let mut secrets = Secrets::default();
         let spill = or_warn(resolve_spill(config, variables)).map(|filled| {
             let dir = filled.dir.unwrap_or_else(default_dir);
@@ -37,12 +37,12 @@ impl Condenser {
     }
 
     /// Returns the summarizer's secrets.
-    pub fn secrets(&self) -> &Secrets {
+    pub(crate) fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
     /// Keeps and summarises a text as far as possible; if that fails, the text is only cut.
-    pub async fn condense(&self, call: &str, oversize: Oversize) -> Condensed {
+    pub(crate) async fn condense(&self, call: &str, oversize: Oversize) -> Condensed {
         let Oversize { tool, text, spill, summarize } = oversize;
         let text: Arc<str> = text.into();
         let kept = match &self.spill {

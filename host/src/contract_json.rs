@@ -12,5 +12,5 @@ mod settings;
 
 pub(crate) use failure::FailureJson;
 pub(crate) use macros::{read_single_member, word_or_object};
-pub use ordered_map::OrderedMap;
+pub(crate) use ordered_map::OrderedMap;
 pub(crate) use settings::ToolJson;

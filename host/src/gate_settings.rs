@@ -25,7 +25,7 @@ pub struct GateView {
 }
 
 /// Builds the settings of a gate.
-pub fn settings(logic: &mut impl Decide, config: &Config, view: &GateView) -> LogicResult<execution::Settings> {
+pub(crate) fn settings(logic: &mut impl Decide, config: &Config, view: &GateView) -> LogicResult<execution::Settings> {
     let mut settings = logic.default_settings(&[])?;
     let of_file = &config.settings;
     // The component rejects an empty selection, so a gate that may use no server gets no servers instead.
@@ -88,7 +88,7 @@ fn is_usable(server: &ServerConfig) -> bool {
 }
 
 /// Converts a style of names.
-pub fn style(names: NamesStyle) -> naming::NamingStyle {
+pub(crate) fn style(names: NamesStyle) -> naming::NamingStyle {
     match names {
         NamesStyle::Dot => naming::NamingStyle::Dot,
         NamesStyle::DoubleUnderscore => naming::NamingStyle::DoubleUnderscore,
@@ -111,7 +111,7 @@ pub fn shown_style(names: GatewayNames) -> naming::NamingStyle {
 }
 
 /// Reports whether anything is masked in results of a server.
-pub fn masks(config: &Config, server: &str) -> bool {
+pub(crate) fn masks(config: &Config, server: &str) -> bool {
     let own = config.servers.iter().find(|known| known.id == server).map(|server| &server.masking);
     [Some(&config.settings.masking), own].into_iter().flatten().any(|masking| *masking != Masking::default())
 }
@@ -153,7 +153,7 @@ fn to_masks(masking: &Masking) -> masking::Masks {
 
 /// Returns the policies about one server, to find rules that match nothing: the general rules, and those of each token
 /// with its principal.
-pub fn policies_about(config: &Config, server: &str) -> Vec<(Option<String>, filtering::Policy)> {
+pub(crate) fn policies_about(config: &Config, server: &str) -> Vec<(Option<String>, filtering::Policy)> {
     let policy = |rules, view: GateView| filtering::Policy {
         servers: vec![rules],
         selection: view.selection,

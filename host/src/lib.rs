@@ -45,6 +45,7 @@
 //! - `oauth`: OAuth for remote servers.
 //! - `otel`: spans of calls for an OpenTelemetry collector.
 
+#![cfg_attr(not(test), warn(unreachable_pub))]
 #![cfg_attr(not(feature = "gateway"), allow(dead_code, unused_imports, reason = "only the gateway uses them"))]
 
 pub mod config;

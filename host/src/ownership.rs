@@ -25,7 +25,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Which symbolic links are allowed on the way to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkPolicy {
+pub(crate) enum LinkPolicy {
     /// Links that belong to root or the user.
     Own,
     /// Only links of the system, such as `/tmp` on macOS: root's links in `/`, or in a folder that only root can write
@@ -87,18 +87,18 @@ pub enum OwnershipError {
 
 /// Makes exposed paths a warning from now on. This is for systems whose file modes mean nothing, such as WSL and bind
 /// mounts; only the user may ask for it, never a file.
-pub fn allow_shared_files() {
+pub(crate) fn allow_shared_files() {
     SHARED_FILES.store(true, Ordering::Relaxed);
 }
 
 /// Checks a path that is about to be trusted. After [`allow_shared_files`], a fault is only a warning.
-pub fn check(path: &Path) -> Result<(), OwnershipError> {
+pub(crate) fn check(path: &Path) -> Result<(), OwnershipError> {
     tolerate(judge(path, LinkPolicy::Own))
 }
 
 /// Opens a file that only root and the user can change. Something opened before this process started, such as
 /// `/dev/stdin`, has no path to check, so only the file itself is checked.
-pub fn open(path: &Path) -> Result<File, OwnershipError> {
+pub(crate) fn open(path: &Path) -> Result<File, OwnershipError> {
     if !is_inherited_fd(path) {
         check(path)?;
     }
@@ -108,7 +108,7 @@ pub fn open(path: &Path) -> Result<File, OwnershipError> {
 }
 
 /// Reads a file that only root and the user can change.
-pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     io::Read::read_to_end(&mut open(path)?, &mut bytes)?;
     Ok(bytes)
@@ -116,7 +116,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Checks a path, even after [`allow_shared_files`].
 #[cfg(unix)]
-pub fn judge(path: &Path, links: LinkPolicy) -> Result<(), OwnershipError> {
+pub(crate) fn judge(path: &Path, links: LinkPolicy) -> Result<(), OwnershipError> {
     walk::judge(path, links)
 }
 
@@ -127,7 +127,7 @@ pub fn judge(_path: &Path, _links: LinkPolicy) -> Result<(), OwnershipError> {
 }
 
 /// Reports whether a path names something that was opened before this process started.
-pub fn is_inherited_fd(path: &Path) -> bool {
+pub(crate) fn is_inherited_fd(path: &Path) -> bool {
     let folder = path.parent().unwrap_or(path);
     path == Path::new("/dev/stdin") || HANDED_OVER.iter().any(|known| folder == Path::new(known))
 }

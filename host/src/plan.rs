@@ -19,7 +19,7 @@ pub struct CallPlan {
 
 /// Begins a call to see what it would do, and drops it; all servers of the gate must have offered their tools. A call
 /// that ends at once returns its result.
-pub fn plan(
+pub(crate) fn plan(
     logic: &mut impl Decide,
     gate: GateId,
     call: execution::ToolCall,
@@ -29,7 +29,7 @@ pub fn plan(
 }
 
 /// Finds out what a call would do that has begun and needs no more connections, and drops it.
-pub fn plan_from(
+pub(crate) fn plan_from(
     logic: &mut impl Decide,
     execution: ExecutionId,
     directive: execution::Directive,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::ownership::{self, LinkPolicy, OwnershipError};
 
 /// Creates a folder and its missing parents for the user alone.
-pub fn create_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -17,13 +17,13 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
 }
 
 /// Creates the folder if it does not exist, and [checks](check_folder) it.
-pub fn ensure_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn ensure_folder(path: &Path) -> io::Result<()> {
     create_missing(path, ownership::check)?;
     check_folder(path)
 }
 
 /// Creates a folder for compiled code if it does not exist, and [checks](check_code_folder) it.
-pub fn ensure_code_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn ensure_code_folder(path: &Path) -> io::Result<()> {
     create_missing(path, |path| ownership::judge(path, LinkPolicy::System))?;
     check_code_folder(path)
 }
@@ -42,7 +42,7 @@ fn create_missing(path: &Path, judge: impl Fn(&Path) -> Result<(), OwnershipErro
 }
 
 /// Creates the folder if it does not exist, and checks that it is private and not a link.
-pub fn ensure_real_folder(dir: &Path) -> io::Result<()> {
+pub(crate) fn ensure_real_folder(dir: &Path) -> io::Result<()> {
     match fs::symlink_metadata(dir) {
         Ok(found) if found.is_symlink() => Err(io::Error::other("it is a link; name the folder itself")),
         Ok(found) if !found.is_dir() => Err(io::Error::other("it is not a folder")),
@@ -51,20 +51,20 @@ pub fn ensure_real_folder(dir: &Path) -> io::Result<()> {
 }
 
 /// Refuses a folder that others can write to or replace.
-pub fn check_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn check_folder(path: &Path) -> io::Result<()> {
     ownership::check(path)?;
     check_owner(&fs::metadata(path)?)
 }
 
 /// Refuses a folder that others can write to or replace, or that a link leads to, regardless of settings: its files are
 /// executed.
-pub fn check_code_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn check_code_folder(path: &Path) -> io::Result<()> {
     ownership::judge(path, LinkPolicy::System)?;
     check_owner(&fs::metadata(path)?)
 }
 
 /// Creates a file for the user alone; an existing file is an error.
-pub fn create_file(path: &Path) -> io::Result<File> {
+pub(crate) fn create_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -73,7 +73,7 @@ pub fn create_file(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a file that belongs to the user; a link is an error.
-pub fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
@@ -93,7 +93,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Reads a file that only the user can have written.
-pub fn read(folder: &Path, file: &Path) -> io::Result<String> {
+pub(crate) fn read(folder: &Path, file: &Path) -> io::Result<String> {
     check_folder(folder)?;
     let mut text = String::new();
     open(file)?.read_to_string(&mut text)?;
@@ -101,7 +101,7 @@ pub fn read(folder: &Path, file: &Path) -> io::Result<String> {
 }
 
 /// Replaces a file by writing a new one and renaming it, so that no reader sees a part.
-pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let part = file.with_extension(format!("{}-{count}.{UNFINISHED}", std::process::id()));
@@ -117,13 +117,13 @@ pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
 }
 
 /// Reports whether a file is one that [`replace`] has not renamed yet.
-pub fn is_unfinished(file: &Path) -> bool {
+pub(crate) fn is_unfinished(file: &Path) -> bool {
     file.extension().is_some_and(|ending| ending == UNFINISHED)
 }
 
 /// Checks that a file or folder is ours and nobody else can write to it.
 #[cfg(unix)]
-pub fn check_owner(metadata: &fs::Metadata) -> io::Result<()> {
+pub(crate) fn check_owner(metadata: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let ours = metadata.uid() == rustix::process::geteuid().as_raw();
     let others_write = metadata.mode() & 0o022 != 0;

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-pub use folder::default_dir;
+pub(crate) use folder::default_dir;
 
 /// Where texts are kept, how many, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpillRules {
+pub(crate) struct SpillRules {
     /// The folder, created with the first text.
     pub dir: PathBuf,
     /// The size limit for all texts together, in bytes.
@@ -27,7 +27,7 @@ pub struct SpillRules {
 
 /// A folder of kept texts; clones share it.
 #[derive(Debug, Clone)]
-pub struct SpillStore {
+pub(crate) struct SpillStore {
     rules: Arc<SpillRules>,
     /// Serializes the writers of this process; the lock file serializes processes.
     write_lock: Arc<Mutex<()>>,
@@ -37,7 +37,7 @@ pub struct SpillStore {
 
 /// Why a text could not be kept.
 #[derive(Debug, thiserror::Error)]
-pub enum SpillError {
+pub(crate) enum SpillError {
     /// The folder cannot be created, or others could read or change its files.
     #[error("results cannot be kept in {}", dir.display())]
     Folder {
@@ -85,20 +85,20 @@ pub enum SpillError {
 
 impl SpillStore {
     /// Creates the store; the folder is created and checked with the first text.
-    pub fn new(rules: SpillRules) -> Self {
+    pub(crate) fn new(rules: SpillRules) -> Self {
         let rules = SpillRules { dir: folder::absolute_dir(&rules.dir), ..rules };
         SpillStore { rules: Arc::new(rules), write_lock: Arc::default(), lock_timeout: PATIENCE }
     }
 
     /// Keeps a text and returns its file; it blocks on the disk, unlike [`keep_async`](Self::keep_async).
-    pub fn keep(&self, server: &str, tool: &str, call: &str, text: &str) -> Result<PathBuf, SpillError> {
+    pub(crate) fn keep(&self, server: &str, tool: &str, call: &str, text: &str) -> Result<PathBuf, SpillError> {
         let path = self.keep_at(SystemTime::now(), server, tool, text)?;
         tracing::debug!(server, tool, call, path = %path.display(), bytes = text.len(), "the whole result is kept");
         Ok(path)
     }
 
     /// Keeps a text on another thread and returns its file; dropping the future does not undo it.
-    pub async fn keep_async(
+    pub(crate) async fn keep_async(
         &self,
         server: &str,
         tool: &str,

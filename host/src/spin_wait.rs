@@ -4,13 +4,21 @@
 //! likely to do so again, so the thread spins; for slower peers, such as people, models and most tools, it parks.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+/// Switches spinning on or off for the whole process.
+pub(crate) fn set_enabled(on: bool) {
+    ENABLED.store(on, Ordering::Relaxed);
+}
+
+static ENABLED: AtomicBool = AtomicBool::new(true);
+
 /// Decides whether to spin for the next message.
-pub struct SpinWait {
+pub(crate) struct SpinWait {
     timing: Mutex<PeerTiming>,
     /// Notified when spinning should start.
     spin_now: Notify,
@@ -18,12 +26,12 @@ pub struct SpinWait {
 
 impl SpinWait {
     /// Creates one for a side that answers requests, and waits for the next one when none is open.
-    pub fn for_requests() -> Self {
+    pub(crate) fn for_requests() -> Self {
         SpinWait::new(0)
     }
 
     /// Creates one for a side that sends requests, and waits for the answer while one is open.
-    pub fn for_answers() -> Self {
+    pub(crate) fn for_answers() -> Self {
         SpinWait::new(1)
     }
 
@@ -32,13 +40,13 @@ impl SpinWait {
     }
 
     /// Notes that a request starts, until the returned guard is dropped.
-    pub fn start_request(self: &Arc<Self>) -> OpenRequest {
+    pub(crate) fn start_request(self: &Arc<Self>) -> OpenRequest {
         self.update(PeerTiming::request_started);
         OpenRequest(Arc::clone(self))
     }
 
     /// Keeps the thread awake while a message is expected soon.
-    pub async fn run(&self) -> Infallible {
+    pub(crate) async fn run(&self) -> Infallible {
         // On a single core, the peer needs it to produce the message.
         if std::thread::available_parallelism().map_or(1, usize::from) == 1 {
             std::future::pending::<()>().await;
@@ -49,7 +57,7 @@ impl SpinWait {
     async fn spin(&self) -> Infallible {
         loop {
             self.spin_now.notified().await;
-            while self.timing().should_spin(Instant::now()) {
+            while ENABLED.load(Ordering::Relaxed) && self.timing().should_spin(Instant::now()) {
                 // The peer may be waiting for this very core.
                 std::thread::yield_now();
                 tokio::task::yield_now().await;
@@ -77,7 +85,7 @@ impl SpinWait {
 }
 
 /// A request without an answer yet; drop it as soon as it has one or fails.
-pub struct OpenRequest(Arc<SpinWait>);
+pub(crate) struct OpenRequest(Arc<SpinWait>);
 
 impl Drop for OpenRequest {
     fn drop(&mut self) {

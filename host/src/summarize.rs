@@ -9,12 +9,12 @@ use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
-pub use command::SummaryCommand;
-pub use http::SummaryEndpoint;
+pub(crate) use command::SummaryCommand;
+pub(crate) use http::SummaryEndpoint;
 
 /// The configured source of summaries.
 #[derive(Debug)]
-pub enum Summarizer {
+pub(crate) enum Summarizer {
     /// A program that reads the text and writes its summary.
     Command(SummaryCommand, SummaryLimits),
     /// A model behind an OpenAI-compatible endpoint.
@@ -23,7 +23,7 @@ pub enum Summarizer {
 
 /// The limits of one summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SummaryLimits {
+pub(crate) struct SummaryLimits {
     /// How long it may take.
     pub timeout: Duration,
     /// How much of the text is passed on; a longer text is cut, with a note.
@@ -32,7 +32,7 @@ pub struct SummaryLimits {
 
 /// A text to summarise.
 #[derive(Clone, Copy)]
-pub struct SummaryTask<'a> {
+pub(crate) struct SummaryTask<'a> {
     /// The server that the text came from.
     pub server: &'a str,
     /// The tool that produced the text.
@@ -43,7 +43,7 @@ pub struct SummaryTask<'a> {
 
 /// The reason why there is no summary.
 #[derive(Debug, thiserror::Error)]
-pub enum SummarizeError {
+pub(crate) enum SummarizeError {
     /// The configuration is invalid.
     #[error("summarizer: {0}")]
     Settings(String),
@@ -118,7 +118,7 @@ pub enum SummarizeError {
 
 impl Summarizer {
     /// Makes a summary; dropping the future kills the program or closes the connection.
-    pub async fn summarize(&self, task: SummaryTask<'_>) -> Result<String, SummarizeError> {
+    pub(crate) async fn summarize(&self, task: SummaryTask<'_>) -> Result<String, SummarizeError> {
         let (Summarizer::Command(_, limits) | Summarizer::Http(_, limits)) = self;
         let text = cut(task.text, limits.max_input_bytes);
         let task = SummaryTask { text: &text, ..task };

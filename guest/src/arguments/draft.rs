@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// A value whose unquoted words keep both their text and their default meaning.
 #[derive(Clone, Debug)]
-pub enum Draft<'a> {
+pub(super) enum Draft<'a> {
     /// An unquoted word, and its meaning if no schema decides.
     Word(Cow<'a, str>, Value<'a>),
     /// A quoted text, which is always a string.
@@ -17,11 +17,11 @@ pub enum Draft<'a> {
 }
 
 /// The members of a draft object.
-pub type Members<'a> = Vec<(Cow<'a, str>, Draft<'a>)>;
+pub(super) type Members<'a> = Vec<(Cow<'a, str>, Draft<'a>)>;
 
 impl<'a> Draft<'a> {
     /// Returns a word with its default meaning: `true`, `false`, `null`, `none`, a JSON number, or a string.
-    pub fn word(text: Cow<'a, str>) -> Self {
+    pub(super) fn word(text: Cow<'a, str>) -> Self {
         let is = |word: &str| text.eq_ignore_ascii_case(word);
         let value = if is("true") || is("false") {
             Value::Bool(is("true"))

@@ -2,7 +2,7 @@
 
 /// The content of the only code fence in a text.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Fenced<'a> {
+pub(super) struct Fenced<'a> {
     /// The text inside the fence, trimmed.
     pub inside: &'a str,
     /// Whether there are words before or after the fence.
@@ -10,7 +10,7 @@ pub struct Fenced<'a> {
 }
 
 /// Finds the code fence in a trimmed text; returns `None` if there is none or more than one.
-pub fn find(text: &str) -> Option<Fenced<'_>> {
+pub(super) fn find(text: &str) -> Option<Fenced<'_>> {
     let start = first_fence(text)?;
     let fence = &text[start..];
     let marker = &fence[..fence.bytes().take_while(|byte| *byte == fence.as_bytes()[0]).count()];

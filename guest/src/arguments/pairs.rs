@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// Pairs that were read, and whether a value took in text after a separator.
 #[derive(Debug)]
-pub struct Pairs<'a> {
+pub(super) struct Pairs<'a> {
     pub members: Members<'a>,
     pub joined: bool,
 }
@@ -17,7 +17,7 @@ pub struct Pairs<'a> {
 ///
 /// If the schema knows the first key, a string value takes in such a part. It also takes in a pair whose key the schema
 /// forbids, unless the key looks like a misspelt property: the author should correct that.
-pub fn read<'a>(text: &'a str, schema: Option<Schema<'_>>) -> Result<Option<Pairs<'a>>, Refusal> {
+pub(super) fn read<'a>(text: &'a str, schema: Option<Schema<'_>>) -> Result<Option<Pairs<'a>>, Refusal> {
     let schema = schema.filter(|schema| split(text).is_some_and(|(key, _)| schema.names(key)));
     let closed = schema.is_some_and(Schema::is_closed);
     let mut found: Vec<(&str, usize, usize)> = Vec::new();
@@ -75,7 +75,7 @@ pub fn read<'a>(text: &'a str, schema: Option<Schema<'_>>) -> Result<Option<Pair
 }
 
 /// Reads a text that begins with this key as one pair, whatever its value contains.
-pub fn sole<'a>(text: &'a str, key: &str) -> Result<Option<Draft<'a>>, Refusal> {
+pub(super) fn sole<'a>(text: &'a str, key: &str) -> Result<Option<Draft<'a>>, Refusal> {
     let rest = text.strip_prefix(key).map(str::trim_start).filter(|rest| !rest.starts_with("://"));
     rest.and_then(|rest| rest.strip_prefix([':', '='])).map(|rest| value(rest.trim())).transpose()
 }

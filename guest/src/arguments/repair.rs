@@ -5,10 +5,10 @@ use crate::json::{self, MAX_DEPTH, MAX_VALUES, Value};
 use std::borrow::Cow;
 
 /// A value, and the repairs that were needed to read it.
-pub type Repaired<'a> = (Value<'a>, Vec<&'static str>);
+pub(super) type Repaired<'a> = (Value<'a>, Vec<&'static str>);
 
 /// Reads a text that begins like an object or a list; returns `None` if repairs do not make it JSON.
-pub fn read(text: &str) -> Result<Option<Repaired<'_>>, Refusal> {
+pub(super) fn read(text: &str) -> Result<Option<Repaired<'_>>, Refusal> {
     if !text.starts_with(['{', '[']) {
         return Ok(None);
     }

@@ -7,7 +7,7 @@ use crate::schema::{Kinds, Schema};
 
 impl<'a> Draft<'a> {
     /// Returns the value, with the schema for it if there is one.
-    pub fn settle(self, schema: Option<Schema<'_>>) -> Value<'a> {
+    pub(super) fn settle(self, schema: Option<Schema<'_>>) -> Value<'a> {
         match self {
             Draft::Word(text, value) => {
                 // In pairs, `[a, b]` is a text until the schema says that it is a list.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// the schema names; returns `None` otherwise.
 ///
 /// Tags other than `!!str` are ignored, and a merge key is an ordinary key, as in the core schema of YAML 1.2.
-pub fn read<'a>(text: &'a str, schema: Option<Schema<'_>>) -> Result<Option<Members<'a>>, Refusal> {
+pub(super) fn read<'a>(text: &'a str, schema: Option<Schema<'_>>) -> Result<Option<Members<'a>>, Refusal> {
     if text.len() > MAX_YAML || !may_nest(text) {
         return Ok(None);
     }

@@ -25,11 +25,11 @@ type Tool<'a> = (&'a Rc<str>, &'a Rc<Entry>);
 
 /// A table from exposed names to tools, sorted by name.
 #[derive(Debug)]
-pub struct Exposure(Vec<(String, Rc<str>, Rc<Entry>)>);
+pub(super) struct Exposure(Vec<(String, Rc<str>, Rc<Entry>)>);
 
 impl Exposure {
     /// Builds the table for these tools.
-    pub fn new<'a>(style: &NamingStyle, tools: impl Iterator<Item = Tool<'a>>) -> Self {
+    pub(super) fn new<'a>(style: &NamingStyle, tools: impl Iterator<Item = Tool<'a>>) -> Self {
         let tools: Vec<_> = tools.collect();
         let named = names(style, &tools).into_iter().zip(tools);
         let mut table: Vec<_> =
@@ -39,7 +39,7 @@ impl Exposure {
     }
 
     /// Finds the tool with exactly this name.
-    pub fn find(&self, name: &str) -> Option<(Rc<str>, Rc<Entry>)> {
+    pub(super) fn find(&self, name: &str) -> Option<(Rc<str>, Rc<Entry>)> {
         let at = self.0.binary_search_by(|(exposed, ..)| exposed.as_str().cmp(name)).ok()?;
         let (_, server, tool) = &self.0[at];
         Some((Rc::clone(server), Rc::clone(tool)))
@@ -47,7 +47,7 @@ impl Exposure {
 }
 
 /// Returns a unique name for each tool.
-pub fn names(style: &NamingStyle, tools: &[Tool<'_>]) -> Vec<String> {
+pub(super) fn names(style: &NamingStyle, tools: &[Tool<'_>]) -> Vec<String> {
     let fitted = |target, prefix: &str| {
         let pairs: Vec<(&str, &str)> = tools.iter().map(|(server, tool)| (&***server, &*tool.tool.name)).collect();
         let audience = Audience { target, prefix: prefix.to_owned() };
@@ -65,7 +65,7 @@ pub fn names(style: &NamingStyle, tools: &[Tool<'_>]) -> Vec<String> {
 }
 
 /// Returns the schema to show: adapted to an audience, or as the server wrote it.
-pub fn schema(style: &NamingStyle, entry: &Entry) -> Option<String> {
+pub(super) fn schema(style: &NamingStyle, entry: &Entry) -> Option<String> {
     let schema = entry.tool.input_schema.as_deref();
     match style {
         // If the schema is not JSON, show an empty one, so that the tool stays usable.

@@ -11,7 +11,7 @@ use crate::execution::{Failed, Gate, Settings, SettingsError};
 
 /// A gate, and the servers that are currently listing their tools.
 #[derive(Debug)]
-pub struct ToolDiscovery {
+pub(super) struct ToolDiscovery {
     gate: Gate,
     pending: RefCell<BTreeMap<String, Rc<PendingListing>>>,
 }
@@ -37,17 +37,17 @@ struct ListingGuard<'a> {
 
 impl ToolDiscovery {
     /// Creates a gate whose servers have not listed their tools yet.
-    pub fn new(settings: Settings) -> Result<Self, SettingsError> {
+    pub(super) fn new(settings: Settings) -> Result<Self, SettingsError> {
         Ok(ToolDiscovery { gate: Gate::new(settings)?, pending: RefCell::default() })
     }
 
     /// Returns the gate.
-    pub fn gate(&self) -> &Gate {
+    pub(super) fn gate(&self) -> &Gate {
         &self.gate
     }
 
     /// Makes sure that the server has listed its tools.
-    pub async fn ensure_offer(&self, transport: &impl Transport, server: &str) -> Result<(), Failed> {
+    pub(super) async fn ensure_offer(&self, transport: &impl Transport, server: &str) -> Result<(), Failed> {
         while !self.gate.has_offer(server) {
             let asking = self.pending.borrow().get(server).cloned();
             if let Some(asking) = asking {
@@ -70,7 +70,7 @@ impl ToolDiscovery {
     }
 
     /// Forgets the tools of a server, and the result of a request in progress.
-    pub fn withdraw(&self, server: &str) {
+    pub(super) fn withdraw(&self, server: &str) {
         self.pending.borrow_mut().remove(server);
         self.gate.withdraw(server);
     }

@@ -8,7 +8,7 @@ use crate::json::{self, Value};
 use crate::types::{Annotations, Failure, Phase, Tool};
 
 /// Asks a server for all its tools; a server that does not know the method has none.
-pub async fn fetch(transport: &impl Transport, server: &str) -> Result<Vec<Tool>, Failed> {
+pub(super) async fn fetch(transport: &impl Transport, server: &str) -> Result<Vec<Tool>, Failed> {
     let mut tools = Vec::new();
     let mut cursors = BTreeSet::new();
     let mut params = "{}".to_owned();

@@ -9,11 +9,11 @@ use std::task::{Poll, Waker};
 
 /// All running calls, by their caller's id, which may repeat.
 #[derive(Debug, Default)]
-pub struct RunningCalls(RefCell<BTreeMap<String, Vec<Rc<CancelFlag>>>>);
+pub(super) struct RunningCalls(RefCell<BTreeMap<String, Vec<Rc<CancelFlag>>>>);
 
 /// A running call; dropping it removes it from the list.
 #[derive(Debug)]
-pub struct RunningCall<'a> {
+pub(super) struct RunningCall<'a> {
     calls: &'a RunningCalls,
     id: String,
     flag: Rc<CancelFlag>,
@@ -28,14 +28,14 @@ struct CancelFlag {
 
 impl RunningCalls {
     /// Adds a call.
-    pub fn enter(&self, id: &str) -> RunningCall<'_> {
+    pub(super) fn enter(&self, id: &str) -> RunningCall<'_> {
         let flag = Rc::<CancelFlag>::default();
         self.0.borrow_mut().entry(id.to_owned()).or_default().push(Rc::clone(&flag));
         RunningCall { calls: self, id: id.to_owned(), flag }
     }
 
     /// Cancels the calls with this id and reports whether there were any.
-    pub fn cancel(&self, id: &str) -> bool {
+    pub(super) fn cancel(&self, id: &str) -> bool {
         let flags = self.0.borrow().get(id).cloned().unwrap_or_default();
         for flag in &flags {
             flag.cancelled.set(true);
@@ -49,7 +49,7 @@ impl RunningCalls {
 
 impl RunningCall<'_> {
     /// Awaits a future; if the call is cancelled, drops the future and returns `None`.
-    pub async fn unless_cancelled<F: Future>(&self, future: F) -> Option<F::Output> {
+    pub(super) async fn unless_cancelled<F: Future>(&self, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         poll_fn(|context| {
             if self.flag.cancelled.get() {

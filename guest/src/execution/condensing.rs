@@ -7,7 +7,7 @@ use crate::types::Note;
 
 /// A result whose text is too long.
 #[derive(Debug)]
-pub struct LongAnswer {
+pub(super) struct LongAnswer {
     /// The `result` member of the response, masked.
     pub result: String,
     /// The full text, masked.
@@ -22,14 +22,14 @@ pub struct LongAnswer {
 
 impl LongAnswer {
     /// Reports whether to save a text, and whether to summarize it.
-    pub fn wants(plan: &Plan, text: &str) -> (bool, bool) {
+    pub(super) fn wants(plan: &Plan, text: &str) -> (bool, bool) {
         let spill = plan.settings.spill && content::is_longer(text, plan.settings.max_result_bytes);
         let summarize = plan.settings.summarize_above_tokens.is_some_and(|most| content::estimate_tokens(text) > most);
         (spill, summarize)
     }
 
     /// Returns the notes about the text before the host acts.
-    pub fn notes(&self) -> impl Iterator<Item = Note> {
+    pub(super) fn notes(&self) -> impl Iterator<Item = Note> {
         let spill = self.spill.then(|| "saving the full text".into());
         let summarize = self.summarize.then(|| "summarizing the text".into());
         [Some(size_note(self.text.len()).into()), spill, summarize].into_iter().flatten()
@@ -37,13 +37,13 @@ impl LongAnswer {
 
     /// Keeps what was requested from the host's report, and a summary only if it is not empty. A summary can contain
     /// anything, so it is masked like the result.
-    pub fn take(&self, plan: &Plan, Condensed { kept, summary }: Condensed) -> Condensed {
+    pub(super) fn take(&self, plan: &Plan, Condensed { kept, summary }: Condensed) -> Condensed {
         let masked = summary.filter(|_| self.summarize).map(|summary| plan.masker.mask(summary.trim()).into_owned());
         Condensed { kept: kept.filter(|_| self.spill), summary: masked.filter(|summary| !summary.trim().is_empty()) }
     }
 
     /// Returns the notes about the text after the host has acted.
-    pub fn notes_on(&self, plan: &Plan, Condensed { kept, summary }: &Condensed) -> impl Iterator<Item = Note> {
+    pub(super) fn notes_on(&self, plan: &Plan, Condensed { kept, summary }: &Condensed) -> impl Iterator<Item = Note> {
         let kept = self.spill.then(|| match kept {
             Some(_) => "full text saved".into(),
             None => "full text not saved".into(),
@@ -60,6 +60,6 @@ impl LongAnswer {
 }
 
 /// Returns the note about the size of a text.
-pub fn size_note(bytes: usize) -> String {
+pub(super) fn size_note(bytes: usize) -> String {
     format!("result: {bytes} bytes of text")
 }

@@ -11,7 +11,7 @@ use crate::types::Tool;
 
 /// The state of a gate, which its calls share.
 #[derive(Debug)]
-pub struct GateState {
+pub(super) struct GateState {
     pub settings: Rc<Settings>,
     pub access: Access,
     pub catalog: Catalog,
@@ -21,18 +21,18 @@ pub struct GateState {
 
 impl GateState {
     /// Reports whether the rules allow a tool.
-    pub fn may_use(&self, server: &str, tool: &Tool) -> bool {
+    pub(super) fn may_use(&self, server: &str, tool: &Tool) -> bool {
         self.access.verdict(server, &tool.name, tool.annotations) != Verdict::Deny
     }
 
     /// Finds the tool that a name means.
-    pub fn resolve(&self, name: &str) -> Result<Route, NoRoute> {
+    pub(super) fn resolve(&self, name: &str) -> Result<Route, NoRoute> {
         let may_use = |server: &str, tool: &Tool| self.may_use(server, tool);
         self.catalog.resolve(name, &may_use, &|server| self.access.selects(server))
     }
 
     /// Lists the servers that must be connected before it is certain what the name means.
-    pub fn missing(&self, name: &str, route: &Result<Route, NoRoute>) -> Vec<String> {
+    pub(super) fn missing(&self, name: &str, route: &Result<Route, NoRoute>) -> Vec<String> {
         let selects = |server: &str| self.access.selects(server);
         let contenders = self.catalog.contenders(name, &selects);
         match route {
@@ -42,7 +42,7 @@ impl GateState {
     }
 
     /// Returns the masker for a server's results.
-    pub fn masker(&self, server: &str) -> Rc<Masker> {
+    pub(super) fn masker(&self, server: &str) -> Rc<Masker> {
         Rc::clone(self.server_maskers.get(server).unwrap_or(&self.masker))
     }
 }

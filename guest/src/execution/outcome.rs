@@ -12,7 +12,7 @@ use crate::types::Failure;
 
 /// A result that has been read.
 #[derive(Debug)]
-pub enum Answer {
+pub(super) enum Answer {
     /// The result is finished.
     Finished(Outcome),
     /// The text is too long, and the host can save or summarize it.
@@ -21,7 +21,7 @@ pub enum Answer {
 
 /// The parts of a finished result.
 #[derive(Debug)]
-pub struct Outcome {
+pub(super) struct Outcome {
     pub code: Code,
     pub text: String,
     pub content: Vec<String>,
@@ -44,7 +44,7 @@ impl Outcome {
 }
 
 /// Reads a `result`: masks it and cuts it, unless the host condenses it first. The error says why it cannot be read.
-pub fn answered(plan: &Plan, result: &str) -> Result<Answer, String> {
+pub(super) fn answered(plan: &Plan, result: &str) -> Result<Answer, String> {
     let refused = |code, text| Ok(Answer::Finished(Outcome::refused(code, text)));
     if plan.settings.form == ResultForm::PassThrough
         && let Some(outcome) = wants_input(plan, result)
@@ -126,7 +126,7 @@ fn finish_or_condense(plan: &Plan, extracted: Extracted<'_>, result: &str, rewri
 }
 
 /// Finishes a long result with what the host did to its text.
-pub fn condensed(plan: &Plan, long: &LongAnswer, taken: &Condensed) -> Outcome {
+pub(super) fn condensed(plan: &Plan, long: &LongAnswer, taken: &Condensed) -> Outcome {
     let extracted = content::extract(&long.result).expect("what was read once can be read again");
     let extracted = Extracted { text: long.text.clone(), ..extracted };
     finish(plan, extracted, &long.result, long.rewritten, taken)
@@ -214,7 +214,7 @@ fn finish(
 }
 
 /// Cuts a text to size, and reports whether it was cut.
-pub fn fit(max_bytes: u64, text: Cow<'_, str>) -> (String, bool) {
+pub(super) fn fit(max_bytes: u64, text: Cow<'_, str>) -> (String, bool) {
     match content::is_longer(&text, max_bytes) {
         true => (content::truncate(&text, max_bytes, "result exceeded the size limit"), true),
         false => (text.into_owned(), false),
@@ -244,7 +244,7 @@ fn cut_answer(result: &str, blocks: Vec<Value<'_>>, without_structured: bool) ->
 }
 
 /// Returns the code of a call that ended with this failure.
-pub fn code(failure: &Failure) -> Code {
+pub(super) fn code(failure: &Failure) -> Code {
     match failure {
         Failure::Cancelled => Code::Cancelled,
         Failure::Timeout => Code::Timeout,
@@ -265,7 +265,7 @@ pub fn code(failure: &Failure) -> Code {
 }
 
 /// Describes a failure, for the model.
-pub fn describe(failure: &Failure, server: &str) -> String {
+pub(super) fn describe(failure: &Failure, server: &str) -> String {
     let with = |text: String, why: &str| if why.is_empty() { text } else { format!("{text}: {why}") };
     match failure {
         Failure::Cancelled => "the call was cancelled".to_owned(),

@@ -8,7 +8,7 @@ use crate::masking::Masker;
 
 /// How a call is sent, repeated and answered.
 #[derive(Debug)]
-pub struct Plan {
+pub(super) struct Plan {
     pub arguments: String,
     pub read_only: bool,
     pub idempotent: bool,
@@ -18,7 +18,7 @@ pub struct Plan {
 
 impl Plan {
     /// Returns the length of the longest text that stays unchanged, apart from masking.
-    pub fn max_untouched(&self) -> u64 {
+    pub(super) fn max_untouched(&self) -> u64 {
         let Settings { max_result_bytes, summarize_above_tokens, .. } = *self.settings;
         let uncut = if max_result_bytes == 0 { u64::MAX } else { max_result_bytes };
         let tokens = summarize_above_tokens.unwrap_or(u64::MAX);

@@ -6,7 +6,7 @@
 use super::{logic, wit};
 
 /// Converts a value to the corresponding type of the other side.
-pub trait Convert<T> {
+pub(super) trait Convert<T> {
     /// Returns the value in the other type.
     fn convert(self) -> T;
 }

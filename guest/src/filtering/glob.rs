@@ -2,7 +2,7 @@
 
 /// A list of patterns, of which one must match.
 #[derive(Debug)]
-pub struct Globs(Vec<Glob>);
+pub(super) struct Globs(Vec<Glob>);
 
 #[derive(Debug)]
 struct Glob {
@@ -14,38 +14,38 @@ struct Glob {
 
 impl Globs {
     /// Compiles a list that allows tools; blank patterns are dropped.
-    pub fn permitting(patterns: &[String]) -> Self {
+    pub(super) fn permitting(patterns: &[String]) -> Self {
         let glob = |text: &str| Glob { text: text.to_owned(), pattern: text.to_lowercase() };
         Globs(patterns.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).map(glob).collect())
     }
 
     /// Compiles a list that restricts tools. Here `any` means `*`: taken literally, it would leave all other tools
     /// open.
-    pub fn restricting(patterns: &[String]) -> Self {
+    pub(super) fn restricting(patterns: &[String]) -> Self {
         let mut globs = Self::permitting(patterns);
         globs.0.iter_mut().filter(|glob| glob.pattern == "any").for_each(|glob| glob.pattern = "*".to_owned());
         globs
     }
 
     /// Returns a list that matches everything, for a key that is not configured.
-    pub fn all() -> Self {
+    pub(super) fn all() -> Self {
         Globs(vec![Glob { text: String::new(), pattern: "*".to_owned() }])
     }
 
     /// Reports whether a single pattern matches everything.
-    pub fn fit_all(&self) -> bool {
+    pub(super) fn fit_all(&self) -> bool {
         self.0.iter().any(|glob| glob.pattern == "*")
     }
 
     /// Returns the first pattern that matches, as written.
-    pub fn find(&self, name: &str) -> Option<&str> {
+    pub(super) fn find(&self, name: &str) -> Option<&str> {
         let name = name.to_lowercase();
         self.0.iter().find(|glob| fits(glob.pattern.as_bytes(), name.as_bytes())).map(|glob| &*glob.text)
     }
 }
 
 /// Reports whether a configured name means this one, ignoring case and surrounding blanks.
-pub fn is_same(written: &str, name: &str) -> bool {
+pub(super) fn is_same(written: &str, name: &str) -> bool {
     written.trim().to_lowercase() == name.to_lowercase()
 }
 

@@ -4,7 +4,7 @@ use super::AmbiguousGrant;
 
 /// The capabilities of one principal.
 #[derive(Debug)]
-pub struct Grants(Vec<Grant>);
+pub(super) struct Grants(Vec<Grant>);
 
 #[derive(Debug)]
 struct Grant {
@@ -24,13 +24,13 @@ enum Meaning {
 
 impl Grants {
     /// Reads the capabilities; one that names no server or tool can still be required by name.
-    pub fn new(capabilities: &[String], servers: &[&str]) -> Self {
+    pub(super) fn new(capabilities: &[String], servers: &[&str]) -> Self {
         let grant = |text: &String| Grant { text: text.clone(), meanings: meanings(text, servers), ambiguous: false };
         Grants(capabilities.iter().map(grant).collect())
     }
 
     /// Updates the meaning of each grant, and returns the grants that are ambiguous.
-    pub fn learn(&mut self, exists: impl Fn(&str, &str) -> bool) -> Vec<AmbiguousGrant> {
+    pub(super) fn learn(&mut self, exists: impl Fn(&str, &str) -> bool) -> Vec<AmbiguousGrant> {
         let mut found = Vec::new();
         for grant in &mut self.0 {
             let real = grant.meanings.iter().filter(|meaning| match meaning {
@@ -47,12 +47,12 @@ impl Grants {
     }
 
     /// Returns the first grant that covers the tool.
-    pub fn covering(&self, server: &str, tool: &str) -> Option<&str> {
+    pub(super) fn covering(&self, server: &str, tool: &str) -> Option<&str> {
         self.unambiguous().find(|grant| grant.covers(server, tool)).map(|grant| &*grant.text)
     }
 
     /// Reports whether a grant covers the server or one of its tools.
-    pub fn touch(&self, server: &str) -> bool {
+    pub(super) fn touch(&self, server: &str) -> bool {
         let touches = |meaning: &Meaning| {
             meaning.covers_server(server) || matches!(meaning, Meaning::Tool(id, _) if id == server)
         };
@@ -60,7 +60,7 @@ impl Grants {
     }
 
     /// Reports whether a grant covers the whole server.
-    pub fn cover_server(&self, server: &str) -> bool {
+    pub(super) fn cover_server(&self, server: &str) -> bool {
         self.unambiguous().any(|grant| grant.meanings.iter().any(|meaning| meaning.covers_server(server)))
     }
 
@@ -69,12 +69,12 @@ impl Grants {
     }
 
     /// Returns the first required capability that the principal does not have.
-    pub fn lacking<'a>(&self, needed: &'a [String]) -> Option<&'a String> {
+    pub(super) fn lacking<'a>(&self, needed: &'a [String]) -> Option<&'a String> {
         needed.iter().find(|needed| !self.0.iter().any(|grant| grant.text == **needed))
     }
 
     /// Explains why no grant covers the tool.
-    pub fn refusal(&self, server: &str, tool: &str) -> String {
+    pub(super) fn refusal(&self, server: &str, tool: &str) -> String {
         match self.0.iter().find(|grant| grant.ambiguous && grant.covers(server, tool)) {
             Some(grant) => {
                 let meanings: Vec<String> = grant.meanings.iter().map(Meaning::spell).collect();

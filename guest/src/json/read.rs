@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{Error, MAX_DEPTH, MAX_VALUES, Object, Value, plain_run, unite};
 
 /// A text, and the position of the reader.
-pub struct Reader<'a> {
+pub(super) struct Reader<'a> {
     text: &'a str,
     at: usize,
     values: usize,
@@ -19,12 +19,12 @@ enum Open<'a> {
 
 impl<'a> Reader<'a> {
     /// Starts at the beginning of the text.
-    pub fn new(text: &'a str) -> Self {
+    pub(super) fn new(text: &'a str) -> Self {
         Reader { text, at: 0, values: 0 }
     }
 
     /// Parses a text that is exactly one value.
-    pub fn document(mut self) -> Result<Value<'a>, Error> {
+    pub(super) fn document(mut self) -> Result<Value<'a>, Error> {
         let value = self.value()?;
         self.blanks();
         if self.at < self.text.len() {
@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reports whether the whole text is a number.
-    pub fn reads_number(mut self) -> bool {
+    pub(super) fn reads_number(mut self) -> bool {
         self.number().is_ok() && self.at == self.text.len()
     }
 

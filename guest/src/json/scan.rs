@@ -1,7 +1,7 @@
 //! How many bytes can be copied into a JSON string, or out of one, unchanged.
 
 /// Counts the bytes at the start that need no escape: no quote, backslash or control character.
-pub fn plain_run(bytes: &[u8]) -> usize {
+pub(super) fn plain_run(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (n, word) in words.iter().enumerate() {
         let marks = marks(u64::from_le_bytes(*word));

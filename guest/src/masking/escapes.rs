@@ -8,7 +8,7 @@ use super::view::View;
 
 /// Unescapes letters, digits and common signs in JSON that are written as `\\u` escapes, as well as invisible
 /// characters and look-alikes: a key that is written that way means the same and must be found.
-pub fn plain(json: &str) -> Cow<'_, str> {
+pub(super) fn plain(json: &str) -> Cow<'_, str> {
     spelt(json).map_or(Cow::Borrowed(json), |view| Cow::Owned(view.text))
 }
 
@@ -25,11 +25,11 @@ fn is_plain(letter: char) -> bool {
 /// The length of a `\\u` escape in bytes.
 const SPELT: usize = 6;
 /// Separates two strings in a view; no rule matches across it.
-pub const BREAK: char = '\0';
+pub(super) const BREAK: char = '\0';
 
 /// Unescapes all `\\u` escapes in a text, if there are any. They mean the same in nested strings and in text that
 /// is not JSON as a whole.
-pub fn spelt(text: &str) -> Option<View> {
+pub(super) fn spelt(text: &str) -> Option<View> {
     if !text.contains("\\u") {
         return None;
     }
@@ -55,7 +55,7 @@ pub fn spelt(text: &str) -> Option<View> {
 }
 
 /// Returns the unescaped contents of all strings with escapes in a text, separated by breaks, if there are any.
-pub fn strings(text: &str) -> Option<View> {
+pub(super) fn strings(text: &str) -> Option<View> {
     let bytes = text.as_bytes();
     let mut view = View::default();
     let mut at = bytes.iter().position(|byte| *byte == b'\\')?;
@@ -127,7 +127,7 @@ fn read(view: &mut View, text: &str, start: usize) -> usize {
 }
 
 /// Maps a span of a view from [`strings`] back to the text; a span across a break becomes one span per string.
-pub fn outside(view: &View, span: Span) -> impl Iterator<Item = Span> + '_ {
+pub(super) fn outside(view: &View, span: Span) -> impl Iterator<Item = Span> + '_ {
     let mut start = span.start;
     view.text[span.start..span.end].split(BREAK).filter_map(move |piece| {
         let from = start + piece.len() - piece.trim_start_matches('\n').len();
@@ -157,7 +157,7 @@ fn escape(bytes: &[u8]) -> Option<(char, usize)> {
 
 /// A string without its quotes, a number or a word in a JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token {
+pub(super) struct Token {
     /// The first byte.
     pub start: usize,
     /// The byte after the last.
@@ -167,7 +167,7 @@ pub struct Token {
 }
 
 /// Returns the strings, numbers and words of a text that is known to be JSON.
-pub fn tokens(text: &str) -> impl Iterator<Item = Token> + '_ {
+pub(super) fn tokens(text: &str) -> impl Iterator<Item = Token> + '_ {
     let bytes = text.as_bytes();
     let mut at = 0;
     std::iter::from_fn(move || {

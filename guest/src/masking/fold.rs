@@ -5,19 +5,19 @@ use super::view::View;
 
 /// What happens to a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fold {
+pub(super) enum Fold {
     Keep,
     Drop,
     As(char),
 }
 
 /// Returns the text as a reader sees it, if that differs.
-pub fn text_as_seen(text: &str) -> Option<View> {
+pub(super) fn text_as_seen(text: &str) -> Option<View> {
     if text.is_ascii() { None } else { folded(text, as_seen) }
 }
 
 /// Returns the text without line breaks, if it has any.
-pub fn one_line(text: &str) -> Option<View> {
+pub(super) fn one_line(text: &str) -> Option<View> {
     folded(text, |c| if matches!(c, '\n' | '\r') { Fold::Drop } else { Fold::Keep })
 }
 
@@ -41,7 +41,7 @@ fn folded(text: &str, fold: impl Fn(char) -> Fold) -> Option<View> {
 }
 
 /// Returns what a reader sees instead of a character.
-pub fn as_seen(c: char) -> Fold {
+pub(super) fn as_seen(c: char) -> Fold {
     let from = |first: u32, becomes: u8| {
         let at = u8::try_from(u32::from(c) - first).expect("a range of letters is short");
         Fold::As(char::from(becomes + at))

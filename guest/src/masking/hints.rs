@@ -4,7 +4,7 @@
 
 /// The words of all rules.
 #[derive(Debug)]
-pub struct Hints {
+pub(super) struct Hints {
     /// Each word, in lower case, and its rule, in the order of the words.
     words: Vec<(&'static str, usize)>,
     /// One bit for each pair of bytes that a word can begin with, by their lowest five bits.
@@ -15,7 +15,7 @@ pub struct Hints {
 
 impl Hints {
     /// Builds the hints from the words of each rule, in order; a rule without words may match any text.
-    pub fn new(rules: impl IntoIterator<Item = &'static [&'static str]>) -> Hints {
+    pub(super) fn new(rules: impl IntoIterator<Item = &'static [&'static str]>) -> Hints {
         let mut hints = Hints { words: Vec::new(), pairs: [0; 16], always: Vec::new() };
         for (rule, words) in rules.into_iter().enumerate() {
             hints.always.push(words.is_empty());
@@ -31,7 +31,7 @@ impl Hints {
     }
 
     /// Reports which rules may find something in a text.
-    pub fn in_text(&self, text: &str) -> Vec<bool> {
+    pub(super) fn in_text(&self, text: &str) -> Vec<bool> {
         let mut wanted = self.always.clone();
         let bytes = text.as_bytes();
         for (at, pair) in bytes.windows(2).enumerate() {

@@ -9,7 +9,7 @@ mod block;
 mod flow;
 
 /// Reports the values under `data` and `stringData` of each Secret.
-pub fn find(text: &str, report: &mut dyn FnMut(Span)) {
+pub(super) fn find(text: &str, report: &mut dyn FnMut(Span)) {
     if !["kind", "apiVersion", "type"].iter().any(|word| text.contains(word)) {
         return;
     }

@@ -10,7 +10,7 @@ use super::Span;
 
 /// A name, and a possible value for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedValue {
+pub(super) struct NamedValue {
     /// The position of the name.
     pub name: Range<usize>,
     /// The position of the value.
@@ -21,7 +21,7 @@ pub struct NamedValue {
 
 /// How a name and a value are related.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameRelation {
+pub(super) enum NameRelation {
     /// Members of the same object.
     Entry,
     /// A column header and a data cell.
@@ -33,7 +33,7 @@ pub enum NameRelation {
 }
 
 /// Returns the names that may be those of secrets, with their values.
-pub fn find(text: &str) -> Vec<NamedValue> {
+pub(super) fn find(text: &str) -> Vec<NamedValue> {
     let mut found = Vec::new();
     lists::find(text, &mut found);
     tables::find(text, &mut found);
@@ -42,7 +42,7 @@ pub fn find(text: &str) -> Vec<NamedValue> {
 
 /// Reports whether a value looks like a password or a generated secret, not like a word, name, path, date, version or
 /// amount.
-pub fn looks_secret(value: &str) -> bool {
+pub(super) fn looks_secret(value: &str) -> bool {
     let value = value.trim_end_matches(['!', '?', '.', ',', ';', ':']);
     let bytes = value.as_bytes();
     let has = |test: fn(&u8) -> bool| bytes.iter().any(test);
@@ -69,7 +69,7 @@ pub fn looks_secret(value: &str) -> bool {
 }
 
 /// Reports whether a value consists of lower-case letters only and is longer than ordinary words.
-pub fn is_long_word(value: &str) -> bool {
+pub(super) fn is_long_word(value: &str) -> bool {
     value.len() >= 12 && value.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 

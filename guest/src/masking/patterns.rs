@@ -9,7 +9,7 @@ use super::{Span, kubernetes, pem, values};
 
 /// One built-in pattern.
 #[derive(Debug)]
-pub struct Pattern {
+pub(super) struct Pattern {
     /// The name in the configuration.
     pub name: &'static str,
     rules: &'static [Rule],
@@ -36,7 +36,7 @@ enum Rule {
 use Rule::{Key, KubernetesSecret, Pem, PrivatePem, Shape};
 
 /// All patterns, the most specific first: the first one that finds a value names its mask.
-pub const PATTERNS: &[Pattern] = &[
+pub(super) const PATTERNS: &[Pattern] = &[
     Pattern { name: "kubernetes_secret", rules: &[KubernetesSecret] },
     Pattern {
         name: "private_key",
@@ -159,7 +159,7 @@ pub const PATTERNS: &[Pattern] = &[
 ];
 
 /// The groups except `all`, and their patterns.
-pub const GROUPS: &[(&str, &[&str])] = &[
+pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("basic", &["api_key", "password"]),
     ("secrets", &["api_key", "password", "token", "private_key", "secret_key"]),
     ("security", &["api_key", "password", "token", "certificate", "certificate_authority_data", "email", "ssh_key"]),
@@ -168,10 +168,10 @@ pub const GROUPS: &[(&str, &[&str])] = &[
 ];
 
 /// The group of all patterns.
-pub const ALL: &str = "all";
+pub(super) const ALL: &str = "all";
 
 /// Returns the patterns of a group.
-pub fn group(name: &str) -> Option<Vec<&'static str>> {
+pub(super) fn group(name: &str) -> Option<Vec<&'static str>> {
     if name == ALL {
         return Some(super::pattern_names());
     }
@@ -180,7 +180,7 @@ pub fn group(name: &str) -> Option<Vec<&'static str>> {
 
 impl Pattern {
     /// Returns the replacement for a value.
-    pub fn replacement(&self) -> String {
+    pub(super) fn replacement(&self) -> String {
         match self.name {
             "kubernetes_secret" => "[MASKED_SECRET_DATA]".to_owned(),
             name => format!("[MASKED_{}]", name.to_ascii_uppercase()),
@@ -188,7 +188,7 @@ impl Pattern {
     }
 
     /// Compiles its rules; returns each with its words.
-    pub fn finders(&self) -> impl Iterator<Item = (Finder, Words)> {
+    pub(super) fn finders(&self) -> impl Iterator<Item = (Finder, Words)> {
         self.rules.iter().map(|rule| match *rule {
             Key(words, keys, least) => {
                 (Finder::Key(built_in(&format!("(?i:{keys})[0-9]{{0,2}}{SEPARATOR}")), least), words)
@@ -221,7 +221,7 @@ fn built_in(pattern: &str) -> Regex {
 
 /// A compiled rule.
 #[derive(Debug)]
-pub enum Finder {
+pub(super) enum Finder {
     /// A key before its value, and the minimum length of the value.
     Key(Regex, usize),
     /// A value recognized by its form, whether it is the group `value`, and a further check.
@@ -237,12 +237,12 @@ pub enum Finder {
 
 impl Finder {
     /// Reports whether it recognizes values by their prefix alone.
-    pub fn is_unmistakable(&self) -> bool {
+    pub(super) fn is_unmistakable(&self) -> bool {
         matches!(self, Finder::Shape(_, false, _))
     }
 
     /// Reports those of the named values whose names match.
-    pub fn find_named(&self, text: &str, named: &[NamedValue], report: &mut dyn FnMut(Span)) {
+    pub(super) fn find_named(&self, text: &str, named: &[NamedValue], report: &mut dyn FnMut(Span)) {
         let Finder::Key(regex, least) = self else { return };
         // All cells of a column share one name.
         let mut keys: BTreeMap<usize, Option<String>> = BTreeMap::new();
@@ -270,7 +270,7 @@ impl Finder {
     }
 
     /// Reports everything that it finds in a text.
-    pub fn find(&self, text: &str, report: &mut dyn FnMut(Span)) {
+    pub(super) fn find(&self, text: &str, report: &mut dyn FnMut(Span)) {
         match self {
             Finder::Key(regex, least) => find_keys(regex, *least, text, report),
             Finder::Shape(regex, has_value, accepts) => matches(regex, *has_value, text, |start, end| {
@@ -288,7 +288,7 @@ impl Finder {
 }
 
 /// Reports each match of an expression, or its group `value`.
-pub fn matches(regex: &Regex, has_value: bool, text: &str, mut report: impl FnMut(usize, usize)) {
+pub(super) fn matches(regex: &Regex, has_value: bool, text: &str, mut report: impl FnMut(usize, usize)) {
     if has_value {
         for found in regex.captures_iter(text) {
             if let Some(value) = found.name("value").or(found.get(0)) {

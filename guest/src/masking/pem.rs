@@ -1,7 +1,7 @@
 //! PEM blocks: complete, cut off, or on one line with `\n` written out.
 
 /// Reports each PEM block, or only private keys.
-pub fn find(text: &str, private_only: bool, report: &mut dyn FnMut(usize, usize)) {
+pub(super) fn find(text: &str, private_only: bool, report: &mut dyn FnMut(usize, usize)) {
     let mut at = 0;
     while let Some(found) = text[at..].find(BEGIN) {
         let start = at + found;

@@ -5,7 +5,7 @@ use super::Span;
 /// Finds the value that begins here; returns `None` if none could be a secret.
 ///
 /// `key` includes its separator and ends where the value begins.
-pub fn after(text: &str, key: &str, at: usize) -> Option<Span> {
+pub(super) fn after(text: &str, key: &str, at: usize) -> Option<Span> {
     let rest = &text[at..];
     let slashes = rest.bytes().take_while(|byte| *byte == b'\\').count();
     match rest.as_bytes().get(slashes)? {
@@ -29,7 +29,7 @@ pub fn after(text: &str, key: &str, at: usize) -> Option<Span> {
 }
 
 /// Returns how many bytes of a value are not masked yet.
-pub fn unmasked_length(value: &str) -> usize {
+pub(super) fn unmasked_length(value: &str) -> usize {
     let mut length = value.len();
     let mut at = 0;
     while let Some(found) = value[at..].find('[') {
@@ -41,7 +41,7 @@ pub fn unmasked_length(value: &str) -> usize {
 }
 
 /// Returns the length of the mask or redaction at the start of a text.
-pub fn mask_length(text: &str) -> Option<usize> {
+pub(super) fn mask_length(text: &str) -> Option<usize> {
     if let Some(rest) = text.strip_prefix("[MASKED_") {
         let name = rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
         return rest[name..].starts_with(']').then_some("[MASKED_".len() + name + 1);

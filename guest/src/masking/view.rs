@@ -4,7 +4,7 @@ use super::Span;
 
 /// A rewritten text, with the original offsets of what was kept.
 #[derive(Debug, Default)]
-pub struct View {
+pub(super) struct View {
     /// The rewritten text.
     pub text: String,
     /// Where offsets diverge: from the first offset on, the view continues at the second one in the original.
@@ -13,12 +13,12 @@ pub struct View {
 
 impl View {
     /// Notes that the view continues here at this offset of the original.
-    pub fn turn(&mut self, original: usize) {
+    pub(super) fn turn(&mut self, original: usize) {
         self.turns.push((self.text.len(), original));
     }
 
     /// Maps a span of the view back to the original.
-    pub fn outside(&self, span: Span) -> Span {
+    pub(super) fn outside(&self, span: Span) -> Span {
         Span { start: self.place(span.start), end: self.place(span.end), ..span }
     }
 

@@ -14,7 +14,7 @@ pub fn check(value: &Value<'_>, schema: &Value<'_>) -> Vec<String> {
 
 /// Reports whether a value was found to satisfy a schema completely. Then there is nothing to coerce either, because
 /// only values of a wrong kind are coerced.
-pub fn satisfies(value: &Value<'_>, schema: &Value<'_>) -> bool {
+pub(super) fn satisfies(value: &Value<'_>, schema: &Value<'_>) -> bool {
     let walk = Walk::new(schema);
     fits(value, walk.top(), 0) && !walk.is_spent()
 }

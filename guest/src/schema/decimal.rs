@@ -4,7 +4,7 @@ use crate::json::{Object, Value};
 use std::cmp::Ordering;
 
 /// Compares two JSON numbers.
-pub fn compare(left: &str, right: &str) -> Ordering {
+pub(super) fn compare(left: &str, right: &str) -> Ordering {
     let (left, right) = (Decimal::read(left), Decimal::read(right));
     left.sign.cmp(&right.sign).then_with(|| {
         let size = left.magnitude.cmp(&right.magnitude).then_with(|| left.digits.cmp(&right.digits));
@@ -13,7 +13,7 @@ pub fn compare(left: &str, right: &str) -> Ordering {
 }
 
 /// Reports whether two values are equal in JSON Schema: `1` equals `1.0`, and the order of members does not matter.
-pub fn same(left: &Value<'_>, right: &Value<'_>) -> bool {
+pub(super) fn same(left: &Value<'_>, right: &Value<'_>) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => compare(left, right).is_eq(),
         (Value::Array(left), Value::Array(right)) => {

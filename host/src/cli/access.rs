@@ -40,7 +40,7 @@ Examples:
   toolgate access --can-call 'db.drop_*'              who may call these
   toolgate access --destructive --html > page.html    a page for a browser
   toolgate access --diff new.yaml --fail-on granted   for CI: nobody gets more")]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     pub servers: ServerArgs,
     /// Print comma-separated values
@@ -85,7 +85,7 @@ struct CollectedTools {
 }
 
 /// Finds out who may call what, and prints it.
-pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     let format = match (args.servers.json, args.csv, args.html) {
         (true, _, _) => ReportFormat::Json,
         (_, true, _) => ReportFormat::Csv,

@@ -18,7 +18,7 @@ use super::{requests, style};
 
 /// The arguments of `toolgate auth`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     command: AuthCommand,
 }
@@ -71,7 +71,7 @@ struct AccountStatus {
 
 impl Args {
     /// Returns the servers that the command is about.
-    pub fn servers(&self) -> ServerArgs {
+    pub(super) fn servers(&self) -> ServerArgs {
         let server = match &self.command {
             AuthCommand::Login { server, .. } | AuthCommand::Logout { server, .. } => vec![server.clone()],
             AuthCommand::Status { server, .. } => server.iter().cloned().collect(),
@@ -81,7 +81,7 @@ impl Args {
 }
 
 /// Runs the subcommand.
-pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     match &args.command {
         AuthCommand::Login { no_browser, scope, timeout, json, .. } => {
             let (link, account) = find_account(context).await?;

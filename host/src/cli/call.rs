@@ -30,7 +30,7 @@ use gateway_result::GatewayResult;
 
 /// The arguments of `toolgate call`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// The tool: server.tool, server__tool, mcp__server__tool or mcp_server_tool
     name: String,
     /// Its arguments, as JSON, YAML, `key: value` pairs or plain text; @FILE reads them from a file, - from standard input
@@ -50,7 +50,7 @@ pub struct Args {
 }
 
 /// Calls the tool and prints its answer.
-pub async fn run(context: &CliContext, args: &Args, arguments: String) -> Result<ExitCode, CliError> {
+pub(super) async fn run(context: &CliContext, args: &Args, arguments: String) -> Result<ExitCode, CliError> {
     let call = ToolCall::new(args.name.clone(), arguments);
     let bar = CallProgressBar::new(&args.name);
     let options = CallOptions {
@@ -103,7 +103,7 @@ fn print_error_data(data: &str) {
 }
 
 /// Calls the tool through a running gateway, which finds it and reads the arguments.
-pub async fn run_at_gateway(
+pub(super) async fn run_at_gateway(
     args: &Args,
     arguments: String,
     logic: &mut Supervisor,
@@ -159,7 +159,7 @@ pub async fn run_at_gateway(
 }
 
 /// Returns the text of the arguments: as typed, or from a file or standard input.
-pub fn read_arguments(arguments: &[String]) -> Result<String, CliError> {
+pub(super) fn read_arguments(arguments: &[String]) -> Result<String, CliError> {
     match arguments {
         [] => Ok(String::new()),
         [one] if one == "-" => {

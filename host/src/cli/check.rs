@@ -15,7 +15,7 @@ use super::{style, table};
 
 /// The arguments of `toolgate check`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     pub servers: ServerArgs,
 }
@@ -60,7 +60,7 @@ struct CheckReport {
 }
 
 /// Connects to all servers concurrently and reports on each.
-pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     let links = context.requested_links();
     let checks = links.iter().map(|link| check(context, link, args.servers.timeout));
     let mut servers = futures_util::future::join_all(checks).await;

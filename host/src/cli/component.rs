@@ -13,7 +13,7 @@ use super::style;
 
 /// The arguments of `toolgate component`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Which component: `logic` only decides, `client` calls tools over a transport of yours
     #[arg(long, value_enum, default_value_t)]
     world: World,
@@ -68,7 +68,7 @@ impl World {
 }
 
 /// Writes or describes the component.
-pub fn run(args: &Args) -> Result<ExitCode, CliError> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
     let world = args.world;
     match (&args.out, args.wit) {
         (Some(file), true) => write(file, world.wit().as_bytes())?,

@@ -27,7 +27,7 @@ use super::terminal::{self, TerminalPrompter};
 
 /// Which servers to use, how long to wait, and how to print.
 #[derive(clap::Args, Clone, Debug, Default)]
-pub struct ServerArgs {
+pub(super) struct ServerArgs {
     /// Only this server; can be repeated
     #[arg(long, value_name = "ID")]
     pub server: Vec<String>,
@@ -41,7 +41,7 @@ pub struct ServerArgs {
 
 impl ServerArgs {
     /// Merges these options with others, which fill in what is missing here.
-    pub fn or(mut self, other: &ServerArgs) -> Self {
+    pub(super) fn or(mut self, other: &ServerArgs) -> Self {
         self.server.extend(other.server.iter().cloned());
         self.timeout = self.timeout.or(other.timeout);
         self.json |= other.json;
@@ -49,7 +49,7 @@ impl ServerArgs {
     }
 
     /// Sets the servers' timeouts to `--timeout`, if it is given.
-    pub fn apply_timeout(&self, config: &mut Config) {
+    pub(super) fn apply_timeout(&self, config: &mut Config) {
         let Some(timeout) = self.timeout else { return };
         for server in &mut config.servers {
             server.timeouts.list = timeout;
@@ -62,7 +62,7 @@ impl ServerArgs {
 
 /// What to do if no configuration is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConfigFallback {
+pub(super) enum ConfigFallback {
     /// Use the built-in demo server.
     Demo,
     /// Fail, and list the places that were searched.
@@ -70,7 +70,7 @@ pub enum ConfigFallback {
 }
 
 /// How to open the context of a command.
-pub struct ContextOptions<'a> {
+pub(super) struct ContextOptions<'a> {
     /// The component to load.
     pub logic: &'a LogicArgs,
     /// The configuration file, if one was named.
@@ -88,7 +88,7 @@ pub struct ContextOptions<'a> {
 }
 
 /// An open gate over the configured servers, and a printer.
-pub struct CliContext {
+pub(super) struct CliContext {
     /// The gate over the selected servers.
     pub gate: Gate,
     /// The selected servers; empty means all.
@@ -98,7 +98,7 @@ pub struct CliContext {
 
 /// A configuration file that was read.
 #[derive(Clone, Debug)]
-pub struct ConfigFile {
+pub(super) struct ConfigFile {
     /// The file, as an absolute path.
     pub path: PathBuf,
     /// Where it was found.
@@ -108,7 +108,7 @@ pub struct ConfigFile {
 }
 
 /// Finds and reads the configuration, and also returns its file, which can be read again later.
-pub fn load_config(
+pub(super) fn load_config(
     flag: Option<&Path>,
     variables: &Variables,
     fallback: ConfigFallback,
@@ -143,7 +143,11 @@ pub fn load_config(
 }
 
 /// Adds this process to the lineage that the programs it starts inherit, so that a gateway cannot start itself again.
-pub fn enter_lineage(variables: &mut Variables, origin: Option<&ConfigFile>, role: Role) -> Result<(), CliError> {
+pub(super) fn enter_lineage(
+    variables: &mut Variables,
+    origin: Option<&ConfigFile>,
+    role: Role,
+) -> Result<(), CliError> {
     let config = origin.map(|origin| (origin.path.as_path(), origin.text.as_str()));
     lineage::enter(variables, config, role).map_err(CliError::usage)
 }
@@ -199,20 +203,20 @@ impl CliContext {
     }
 
     /// Returns the selected servers.
-    pub fn requested_links(&self) -> Vec<Arc<Link>> {
+    pub(super) fn requested_links(&self) -> Vec<Arc<Link>> {
         let asked = |id: &str| self.only.is_empty() || self.only.iter().any(|only| only == id);
         self.gate.registry().links().iter().filter(|link| asked(link.id())).cloned().collect()
     }
 
     /// Returns the selected servers that are enabled.
-    pub fn enabled_links(&self) -> Vec<Arc<Link>> {
+    pub(super) fn enabled_links(&self) -> Vec<Arc<Link>> {
         let mut links = self.requested_links();
         links.retain(|link| link.server().enabled);
         links
     }
 
     /// Connects to all selected servers concurrently, and returns each outcome.
-    pub async fn connect_all(&self) -> Vec<(Arc<Link>, Result<Lease, Unavailable>)> {
+    pub(super) async fn connect_all(&self) -> Vec<(Arc<Link>, Result<Lease, Unavailable>)> {
         let connect = self.enabled_links().into_iter().map(|link| async move {
             let lease = self.gate.connect(&link).await;
             (link, lease)
@@ -221,12 +225,12 @@ impl CliContext {
     }
 
     /// Prints a warning about a server that cannot be used.
-    pub fn warn_unusable(&self, link: &Link, why: &Unavailable) {
+    pub(super) fn warn_unusable(&self, link: &Link, why: &Unavailable) {
         self.warn(&format!("server {:?}: {why}", link.id()));
     }
 
     /// Prints a server's answer, cut to the size limit for tool results.
-    pub fn print_answer(&self, text: &str) -> Result<(), CliError> {
+    pub(super) fn print_answer(&self, text: &str) -> Result<(), CliError> {
         self.print(&self.gate.cut(text)?)
     }
 }
@@ -241,7 +245,7 @@ impl Deref for CliContext {
 }
 
 /// Runs a command in its context until it ends or a signal arrives, and then stops all servers.
-pub fn run(
+pub(super) fn run(
     options: ContextOptions<'_>,
     command: impl AsyncFnOnce(&CliContext) -> Result<ExitCode, CliError>,
 ) -> Result<ExitCode, CliError> {
@@ -250,7 +254,7 @@ pub fn run(
 }
 
 /// Runs a command until it ends or a signal arrives, and then runs `leave`.
-pub fn run_until_signal(
+pub(super) fn run_until_signal(
     work: impl Future<Output = Result<ExitCode, CliError>>,
     leave: impl Future<Output = ()>,
 ) -> Result<ExitCode, CliError> {
@@ -271,7 +275,7 @@ pub fn run_until_signal(
 }
 
 /// Returns an error if no server with this id is configured.
-pub fn check_configured(config: &Config, id: &str) -> Result<(), CliError> {
+pub(super) fn check_configured(config: &Config, id: &str) -> Result<(), CliError> {
     let known: Vec<_> = config.servers.iter().map(|server| server.id.as_str()).collect();
     if known.contains(&id) {
         return Ok(());
@@ -280,7 +284,7 @@ pub fn check_configured(config: &Config, id: &str) -> Result<(), CliError> {
 }
 
 /// Parses a time span such as `30s`.
-pub fn time(text: &str) -> Result<Duration, String> {
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     match duration::parse(text, DurationUnit::Seconds) {
         Ok(Some(time)) if !time.is_zero() => Ok(time),
         _ => Err("write a time such as 30s, 500ms or 2m".to_owned()),

@@ -13,7 +13,7 @@ use super::style;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
-pub enum CliError {
+pub(super) enum CliError {
     /// The command line or the configuration is wrong.
     #[error("{0}")]
     Usage(String),
@@ -50,26 +50,26 @@ pub enum CliError {
 }
 
 /// Exit code: the tool or the server answered with an error.
-pub const REFUSED: u8 = 1;
+pub(super) const REFUSED: u8 = 1;
 /// Exit code: wrong usage or configuration.
-pub const USAGE: u8 = 2;
+pub(super) const USAGE: u8 = 2;
 /// Exit code: a server cannot be used.
-pub const SERVER_UNAVAILABLE: u8 = 3;
+pub(super) const SERVER_UNAVAILABLE: u8 = 3;
 /// Exit code: the tool may or may not have run.
 const OUTCOME_UNKNOWN: u8 = 4;
 /// Exit code: no such tool, or not allowed.
-pub const NO_TOOL: u8 = 5;
+pub(super) const NO_TOOL: u8 = 5;
 /// Exit code: no answer in time.
 const TIMEOUT: u8 = 6;
 /// Exit code: a server needs authorization.
-pub const NEEDS_AUTH: u8 = 7;
+pub(super) const NEEDS_AUTH: u8 = 7;
 /// Exit code: an internal error.
-pub const INTERNAL: u8 = 70;
+pub(super) const INTERNAL: u8 = 70;
 /// Exit code: a signal interrupted the command.
-pub const INTERRUPTED: u8 = 130;
+pub(super) const INTERRUPTED: u8 = 130;
 
 /// Returns the exit code for the result code of a call.
-pub fn exit_code(code: Code) -> u8 {
+pub(super) fn exit_code(code: Code) -> u8 {
     match code {
         Code::Ok => 0,
         Code::ToolError | Code::RpcError | Code::ResultTooLarge | Code::MaskingFailed => REFUSED,
@@ -86,12 +86,12 @@ pub fn exit_code(code: Code) -> u8 {
 
 impl CliError {
     /// Creates the error for a problem with the command line or the configuration.
-    pub fn usage(problem: impl ToString) -> Self {
+    pub(super) fn usage(problem: impl ToString) -> Self {
         CliError::Usage(problem.to_string())
     }
 
     /// Prints the error and its causes, and returns its exit code.
-    pub fn report(self) -> ExitCode {
+    pub(super) fn report(self) -> ExitCode {
         // The reader closed the pipe because it has seen enough, which is not an error.
         if let CliError::Io(error) | CliError::Output(error) = &self
             && error.kind() == io::ErrorKind::BrokenPipe

@@ -23,7 +23,7 @@ use super::style;
 
 /// The arguments of `toolgate explain`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// The id of the call, as the log, `call --json` and `/api/v1/calls` show it
     id: String,
     /// The folder of the records, if not the configured one
@@ -35,7 +35,7 @@ pub struct Args {
 }
 
 /// Finds the record and prints it.
-pub fn run(config: Option<&Path>, args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<ExitCode, CliError> {
+pub(super) fn run(config: Option<&Path>, args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<ExitCode, CliError> {
     let printer = Printer(Arc::clone(secrets));
     let dir = match &args.record {
         Some(dir) => dir.clone(),

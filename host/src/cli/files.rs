@@ -18,13 +18,13 @@ use super::{style, table};
 
 /// The arguments of `toolgate trust`.
 #[derive(clap::Args)]
-pub struct TrustArgs {
+pub(super) struct TrustArgs {
     /// The file; by default, the one in the working directory
     file: Option<PathBuf>,
 }
 
 /// Trusts a configuration file as it is now.
-pub fn trust(args: &TrustArgs, flag: Option<&Path>) -> Result<ExitCode, CliError> {
+pub(super) fn trust(args: &TrustArgs, flag: Option<&Path>) -> Result<ExitCode, CliError> {
     let variables = Variables::from_process();
     let found = match &args.file {
         Some(file) => search::find_named(file, "the argument", &variables),
@@ -42,7 +42,7 @@ pub fn trust(args: &TrustArgs, flag: Option<&Path>) -> Result<ExitCode, CliError
 }
 
 /// Prints the JSON Schema of `toolgate.yaml`.
-pub fn schema() -> Result<ExitCode, CliError> {
+pub(super) fn schema() -> Result<ExitCode, CliError> {
     let schema = serde_json::to_string_pretty(&config::schema::schema()).expect("a JSON value is always JSON");
     print_plain(format!("{schema}\n").as_bytes())?;
     Ok(ExitCode::SUCCESS)
@@ -50,7 +50,7 @@ pub fn schema() -> Result<ExitCode, CliError> {
 
 /// The arguments of `toolgate import`.
 #[derive(clap::Args)]
-pub struct ImportArgs {
+pub(super) struct ImportArgs {
     /// The client that the file belongs to
     #[arg(long, value_name = "CLIENT", value_parser = client_parser())]
     from: ImportClient,
@@ -68,7 +68,7 @@ fn client_parser() -> impl TypedValueParser<Value = ImportClient> {
 }
 
 /// Converts the file of a client to a `toolgate.yaml`.
-pub fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
+pub(super) fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
     let text = config::read_text(&args.file).map_err(CliError::usage)?;
     let imported = config::import::import(args.from, &text, &args.file).map_err(CliError::usage)?;
     imported.notices.iter().for_each(|notice| style::write_notice(&notice.to_string()));

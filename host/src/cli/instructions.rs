@@ -9,7 +9,7 @@ use super::error::CliError;
 
 /// The arguments of `toolgate instructions`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     pub servers: ServerArgs,
 }
@@ -20,7 +20,7 @@ struct InstructionsOutput {
 }
 
 /// Prints the instructions of all servers, notes on their tools, and which servers cannot be used.
-pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     let instructions = context.gate.instructions().await?;
     if args.servers.json {
         context.print_json(&InstructionsOutput { instructions })?;

@@ -14,7 +14,7 @@ use super::style;
 
 /// The format of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum LogFormat {
+pub(super) enum LogFormat {
     /// Lines for people.
     #[default]
     Text,
@@ -23,7 +23,7 @@ pub enum LogFormat {
 }
 
 /// Starts the log; `TOOLGATE_LOG` sets levels more precisely than `-v` (`debug`, or `toolgate::session=trace,warn`).
-pub fn start(verbose: u8, format: LogFormat, secrets: &Arc<Mutex<Secrets>>) -> Result<(), CliError> {
+pub(super) fn start(verbose: u8, format: LogFormat, secrets: &Arc<Mutex<Secrets>>) -> Result<(), CliError> {
     let level = match verbose {
         0 => Level::WARN,
         1 => Level::INFO,

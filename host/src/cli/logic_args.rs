@@ -10,7 +10,7 @@ use super::style;
 /// The options for the component that decides.
 #[derive(clap::Args, Clone)]
 #[command(next_help_heading = "Options for every command")]
-pub struct LogicArgs {
+pub(super) struct LogicArgs {
     /// Use this component instead of the built-in one; it must implement world `logic`
     #[arg(long, global = true, value_name = "FILE")]
     pub logic: Option<PathBuf>,
@@ -24,12 +24,12 @@ pub struct LogicArgs {
 
 impl LogicArgs {
     /// Starts the component that the options select.
-    pub fn supervisor(&self) -> Result<Supervisor, CliError> {
+    pub(super) fn supervisor(&self) -> Result<Supervisor, CliError> {
         Ok(Supervisor::new(self.component(self.limits())?)?)
     }
 
     /// Returns the limits that the options set.
-    pub fn limits(&self) -> InstanceLimits {
+    pub(super) fn limits(&self) -> InstanceLimits {
         InstanceLimits {
             fuel: (self.max_fuel > 0).then(|| self.max_fuel.saturating_mul(1_000_000)),
             memory_bytes: usize::from(self.max_memory) << 20,
@@ -37,7 +37,7 @@ impl LogicArgs {
     }
 
     /// Loads the component that the options select, within these limits, and prints its warning.
-    pub fn component(&self, limits: InstanceLimits) -> Result<Component, CliError> {
+    pub(super) fn component(&self, limits: InstanceLimits) -> Result<Component, CliError> {
         let component = self.load_component(None, limits)?;
         if let Some(warning) = component.warning() {
             style::write_warning(warning);
@@ -46,7 +46,7 @@ impl LogicArgs {
     }
 
     /// Loads the component from this file, or the one that the options select, within these limits.
-    pub fn load_component(&self, file: Option<&Path>, limits: InstanceLimits) -> Result<Component, LogicError> {
+    pub(super) fn load_component(&self, file: Option<&Path>, limits: InstanceLimits) -> Result<Component, LogicError> {
         let options = component_options(limits);
         match file.or(self.logic.as_deref()) {
             Some(file) => Component::from_file(file, &options),
@@ -56,6 +56,6 @@ impl LogicArgs {
 }
 
 /// Returns the options for components within these limits, which are cached for the user.
-pub fn component_options(limits: InstanceLimits) -> ComponentOptions {
+pub(super) fn component_options(limits: InstanceLimits) -> ComponentOptions {
     ComponentOptions { limits, cache: Cache::user(), ..ComponentOptions::default() }
 }

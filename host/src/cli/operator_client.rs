@@ -11,25 +11,25 @@ use crate::web::site::RemoteSite;
 use crate::web::{HttpVersion, WebClient, WebRequest, body};
 
 /// Requests pages of a gateway.
-pub struct OperatorClient {
+pub(super) struct OperatorClient {
     web: WebClient,
     limit: Duration,
 }
 
 impl OperatorClient {
     /// Prepares requests to the gateway at this address, each with this limit, without sending anything.
-    pub async fn open(site: &RemoteSite, limit: Duration) -> Result<Self, RequestError> {
+    pub(super) async fn open(site: &RemoteSite, limit: Duration) -> Result<Self, RequestError> {
         Ok(OperatorClient { web: WebClient::open(site, HttpVersion::Any).await?, limit })
     }
 
     /// Returns the text of a page.
-    pub async fn get(&self, path: &str) -> Result<String, RequestError> {
+    pub(super) async fn get(&self, path: &str) -> Result<String, RequestError> {
         let read = async { body::text(self.ask(path).await?, self.web.max_message_bytes()).await };
         self.in_time(path, read).await
     }
 
     /// Opens a page of events that reports changes.
-    pub async fn listen(&self, path: &str) -> Result<ChangeStream, RequestError> {
+    pub(super) async fn listen(&self, path: &str) -> Result<ChangeStream, RequestError> {
         self.in_time(path, self.ask(path)).await.map(ChangeStream)
     }
 
@@ -55,11 +55,11 @@ impl OperatorClient {
 }
 
 /// Reports changes of a gateway.
-pub struct ChangeStream(Response);
+pub(super) struct ChangeStream(Response);
 
 impl ChangeStream {
     /// Returns when something may have changed; false when the gateway has ended the stream.
-    pub async fn next(&mut self) -> Result<bool, RequestError> {
+    pub(super) async fn next(&mut self) -> Result<bool, RequestError> {
         // The content does not matter, since the caller asks again; a keep-alive counts as well.
         Ok(body::next(&mut self.0).await?.is_some())
     }

@@ -17,7 +17,7 @@ use super::{call, table};
 
 /// The arguments of `toolgate prompts`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     command: Option<PromptsCommand>,
     #[command(flatten)]
@@ -40,7 +40,7 @@ enum PromptsCommand {
 
 impl Args {
     /// Returns the text of the prompt's arguments, or an empty text.
-    pub fn arguments(&self) -> Result<String, CliError> {
+    pub(super) fn arguments(&self) -> Result<String, CliError> {
         match &self.command {
             Some(PromptsCommand::Get { arguments, .. }) => call::read_arguments(arguments),
             None => Ok(String::new()),
@@ -48,7 +48,7 @@ impl Args {
     }
 
     /// Merges the options from before and after the subcommand.
-    pub fn servers(&self) -> ServerArgs {
+    pub(super) fn servers(&self) -> ServerArgs {
         match &self.command {
             Some(PromptsCommand::Get { servers, .. }) => self.servers.clone().or(servers),
             None => self.servers.clone(),
@@ -57,7 +57,7 @@ impl Args {
 }
 
 /// Lists the prompts, or gets one.
-pub async fn run(context: &CliContext, args: &Args, arguments: &str) -> Result<ExitCode, CliError> {
+pub(super) async fn run(context: &CliContext, args: &Args, arguments: &str) -> Result<ExitCode, CliError> {
     let servers = args.servers();
     match &args.command {
         Some(PromptsCommand::Get { name, .. }) => get(context, name, arguments, &servers).await,

@@ -21,7 +21,7 @@ use super::status::report::{GatewayInfo, age};
 /// Which running gateway to use, and how to authenticate.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Options for a running gateway")]
-pub struct GatewayArgs {
+pub(super) struct GatewayArgs {
     /// Use a running gateway and start nothing: its URL, process id or socket; without a value, the one that you run
     #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub gateway: Option<String>,
@@ -34,7 +34,7 @@ pub struct GatewayArgs {
 }
 
 /// A running gateway.
-pub struct RemoteGateway {
+pub(super) struct RemoteGateway {
     /// Prints without secrets.
     pub printer: Printer,
     /// Its name in messages.
@@ -48,7 +48,11 @@ pub struct RemoteGateway {
 
 impl RemoteGateway {
     /// Finds the gateway that the options name; each of its pages must arrive within the limit.
-    pub async fn find(args: &GatewayArgs, limit: Duration, secrets: &Arc<Mutex<Secrets>>) -> Result<Self, CliError> {
+    pub(super) async fn find(
+        args: &GatewayArgs,
+        limit: Duration,
+        secrets: &Arc<Mutex<Secrets>>,
+    ) -> Result<Self, CliError> {
         let variables = Variables::from_process();
         let given = args.gateway.as_deref().unwrap_or_default();
         if given.contains('@') {
@@ -96,34 +100,34 @@ impl RemoteGateway {
     }
 
     /// Gets a page of its API.
-    pub async fn get(&self, path: &str) -> Result<String, CliError> {
+    pub(super) async fn get(&self, path: &str) -> Result<String, CliError> {
         self.operator.get(path).await.map_err(|failed| self.failure(&failed))
     }
 
     /// Returns its name in messages.
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns the client for its API.
-    pub fn operator(&self) -> &OperatorClient {
+    pub(super) fn operator(&self) -> &OperatorClient {
         &self.operator
     }
 
     /// Opens an MCP session with it, as any client would.
-    pub async fn session(&self, limit: Duration) -> Result<Session, CliError> {
+    pub(super) async fn session(&self, limit: Duration) -> Result<Session, CliError> {
         let site = RemoteSite { url: format!("{}mcp", self.site.url), ..self.site.clone() };
         let options = SessionOptions { protocol: Protocol::Modern, limit, ..SessionOptions::default() };
         Session::open(&Endpoint::Http(site), &options).await.map_err(|failed| self.failure(&failed))
     }
 
     /// Returns the error for a page that cannot be read.
-    pub fn unexpected_answer(&self, error: &serde_json::Error) -> CliError {
+    pub(super) fn unexpected_answer(&self, error: &serde_json::Error) -> CliError {
         CliError::ServerError(format!("the gateway at {}: its answer cannot be read: {error}", self.name))
     }
 
     /// Converts a failed request to the error that ends a command.
-    pub fn failure(&self, failed: &RequestError) -> CliError {
+    pub(super) fn failure(&self, failed: &RequestError) -> CliError {
         let name = &self.name;
         let text = format!("the gateway at {name}: {failed}");
         match &failed.failure {
@@ -224,7 +228,7 @@ fn token(args: &GatewayArgs, variables: &Variables) -> Result<Option<String>, Cl
 }
 
 /// Joins `--gateway` and a URL after it with `=`; other words after the flag may be the name of a tool.
-pub fn join_gateway_flag(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
+pub(super) fn join_gateway_flag(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
     let mut out: Vec<std::ffi::OsString> = Vec::new();
     let mut literal = false;
     for argument in arguments {

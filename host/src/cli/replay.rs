@@ -31,7 +31,7 @@ use super::table::{self, count_of, cut};
 
 /// The arguments of `toolgate replay`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// The folder of the records
     dir: PathBuf,
     /// Only calls since then: an age such as 7d or 12h, or a date or time (UTC) such as 2026-11-15T17:30:00Z
@@ -53,7 +53,7 @@ pub struct Args {
 }
 
 /// The help text after the options.
-pub const HELP: &str = "\
+pub(super) const HELP: &str = "\
 Without --logic and --config, every call must come out exactly as recorded. With either, calls are tried on that \
 component or configuration, and differences are listed by tool and principal. No server is started and no tool \
 is called.
@@ -63,7 +63,7 @@ damaged or incomplete, the component crashed, or --fail-on found a difference th
 judged, or no calls at all · 2 usage or configuration";
 
 /// Replays the records and prints what differs.
-pub fn run(
+pub(super) fn run(
     logic: &LogicArgs,
     config: Option<&Path>,
     args: &Args,

@@ -15,7 +15,7 @@ use super::error::{CliError, SERVER_UNAVAILABLE};
 
 /// A server that cannot be used.
 #[derive(Serialize, Deserialize)]
-pub struct FailedServer {
+pub(super) struct FailedServer {
     /// Its id.
     pub server: String,
     /// Why it cannot be used.
@@ -23,7 +23,7 @@ pub struct FailedServer {
 }
 
 /// The answers of all servers.
-pub struct ServerResults<T> {
+pub(super) struct ServerResults<T> {
     /// The servers that answered, in the order of the configuration.
     pub answered: Vec<(Arc<Link>, T)>,
     /// The servers that failed.
@@ -34,7 +34,7 @@ pub struct ServerResults<T> {
 
 impl<T> ServerResults<T> {
     /// Sorts the outcomes, and warns about servers that cannot be used.
-    pub fn new(context: &CliContext, outcomes: Vec<(Arc<Link>, Result<T, Unavailable>)>) -> Self {
+    pub(super) fn new(context: &CliContext, outcomes: Vec<(Arc<Link>, Result<T, Unavailable>)>) -> Self {
         let (mut answered, mut failed) = (Vec::new(), Vec::new());
         for (link, outcome) in outcomes {
             match outcome {
@@ -52,7 +52,7 @@ impl<T> ServerResults<T> {
 }
 
 /// The lists of one server, and the session that they came from.
-pub struct ServerLists {
+pub(super) struct ServerLists {
     /// The session.
     pub session: Arc<Session>,
     /// The lists, in the order that was asked for.
@@ -60,7 +60,7 @@ pub struct ServerLists {
 }
 
 /// Connects to all servers concurrently and gets these lists from each; warns about servers that cannot be used.
-pub async fn list_all(context: &CliContext, kinds: &[ListKind]) -> ServerResults<ServerLists> {
+pub(super) async fn list_all(context: &CliContext, kinds: &[ListKind]) -> ServerResults<ServerLists> {
     let ask = context.enabled_links().into_iter().map(|link| async move {
         let lists = async {
             let session = link.session().await?;
@@ -78,7 +78,7 @@ pub async fn list_all(context: &CliContext, kinds: &[ListKind]) -> ServerResults
 
 impl ServerResults<ServerLists> {
     /// Returns the masked items of the list at this place of all servers, each with its server's id in front.
-    pub fn masked_items(&self, context: &CliContext, place: usize) -> Result<Vec<JsonObject>, CliError> {
+    pub(super) fn masked_items(&self, context: &CliContext, place: usize) -> Result<Vec<JsonObject>, CliError> {
         let mut items = Vec::new();
         for (link, found) in &self.answered {
             for item in &found.lists[place].items {
@@ -93,12 +93,12 @@ impl ServerResults<ServerLists> {
 }
 
 /// Returns a member that is a string.
-pub fn member_text(item: &JsonObject, name: &str) -> Option<String> {
+pub(super) fn member_text(item: &JsonObject, name: &str) -> Option<String> {
     json::string_value(item.get(name)?)
 }
 
 /// Returns the error for something that no server has; a server that could not be reached may have it.
-pub fn not_found(failed: &[FailedServer], text: String) -> CliError {
+pub(super) fn not_found(failed: &[FailedServer], text: String) -> CliError {
     let away: Vec<_> = failed.iter().map(|failed| failed.server.as_str()).collect();
     match away.as_slice() {
         [] => CliError::NotFound(text),
@@ -107,13 +107,13 @@ pub fn not_found(failed: &[FailedServer], text: String) -> CliError {
 }
 
 /// Parses a server's result into a type; a result that does not fit is the server's fault.
-pub fn read_result<T: DeserializeOwned>(result: &JsonObject, method: &str) -> Result<T, CliError> {
+pub(super) fn read_result<T: DeserializeOwned>(result: &JsonObject, method: &str) -> Result<T, CliError> {
     let strange = |error| CliError::ServerError(format!("the server's answer to {method} cannot be read: {error}"));
     serde_json::from_str(&result.to_text()).map_err(strange)
 }
 
 /// Sends a request to a server, and masks its result like the answer of a tool.
-pub async fn request_masked(
+pub(super) async fn request_masked(
     context: &CliContext,
     link: &Link,
     session: &Session,
@@ -134,7 +134,7 @@ pub async fn request_masked(
 }
 
 /// Converts a failed request to the error that ends a command.
-pub fn request_error(context: &CliContext, link: &Link, failed: &RequestError) -> CliError {
+pub(super) fn request_error(context: &CliContext, link: &Link, failed: &RequestError) -> CliError {
     let text = context.clean(&format!("server {:?}: {failed}", link.id()));
     match &failed.failure {
         Cause::Timeout { .. } => CliError::Timeout(text),
@@ -147,7 +147,7 @@ pub fn request_error(context: &CliContext, link: &Link, failed: &RequestError) -
 }
 
 /// Converts the reason why a server cannot be used to the error that ends a command.
-pub fn unavailable_error(context: &CliContext, link: &Link, why: &Unavailable) -> CliError {
+pub(super) fn unavailable_error(context: &CliContext, link: &Link, why: &Unavailable) -> CliError {
     match why {
         Unavailable::Failed(failed) | Unavailable::NeedsAuth(failed) => request_error(context, link, failed),
         _ => CliError::Unavailable(context.clean(&format!("server {:?}: {why}", link.id()))),

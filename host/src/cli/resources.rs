@@ -14,7 +14,7 @@ use super::{requests, table};
 
 /// The arguments of `toolgate resources`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     command: Option<ResourcesCommand>,
     #[command(flatten)]
@@ -34,7 +34,7 @@ enum ResourcesCommand {
 
 impl Args {
     /// Merges the options from before and after the subcommand.
-    pub fn servers(&self) -> ServerArgs {
+    pub(super) fn servers(&self) -> ServerArgs {
         match &self.command {
             Some(ResourcesCommand::Read { servers, .. }) => self.servers.clone().or(servers),
             None => self.servers.clone(),
@@ -43,7 +43,7 @@ impl Args {
 }
 
 /// Lists the resources, or reads one.
-pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     let servers = args.servers();
     match &args.command {
         Some(ResourcesCommand::Read { uri, .. }) => read(context, uri, &servers).await,

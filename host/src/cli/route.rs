@@ -23,7 +23,7 @@ use super::{call, style};
 
 /// The arguments of `toolgate route`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// The name as a model wrote it: server.tool, server__tool, mcp__server__tool, mcp_server_tool
     name: Option<String>,
     /// The arguments as for `call`: JSON, YAML, `key: value` pairs or plain text; @FILE reads them from a file, - from
@@ -49,18 +49,18 @@ const EXAMPLE: (&str, &str) = ("demo__forecast", "city: Zürich, days: 3");
 
 impl Args {
     /// Returns the text of the arguments, read as `call` reads it.
-    pub fn arguments(&self) -> Result<String, CliError> {
+    pub(super) fn arguments(&self) -> Result<String, CliError> {
         call::read_arguments(&self.arguments)
     }
 }
 
 /// Reports whether the command is about the configured servers.
-pub fn wants_configuration(args: &Args) -> bool {
+pub(super) fn wants_configuration(args: &Args) -> bool {
     args.name.is_some() && args.servers.is_none() && args.schema.is_none()
 }
 
 /// Decides a call to servers from a file or to the demo server, and prints the decision.
-pub fn run(logic: &mut Supervisor, args: &Args, arguments: String) -> Result<ExitCode, CliError> {
+pub(super) fn run(logic: &mut Supervisor, args: &Args, arguments: String) -> Result<ExitCode, CliError> {
     let mut servers = read_servers(args.servers.as_deref())?;
     let (call, note) = match (&args.name, &args.servers) {
         (Some(name), _) => {
@@ -102,7 +102,7 @@ pub fn run(logic: &mut Supervisor, args: &Args, arguments: String) -> Result<Exi
 
 /// Decides a call to the configured servers and prints the decision; it starts only the servers that the name needs, or
 /// all for `--target`.
-pub async fn run_configured(context: &CliContext, args: &Args, arguments: String) -> Result<ExitCode, CliError> {
+pub(super) async fn run_configured(context: &CliContext, args: &Args, arguments: String) -> Result<ExitCode, CliError> {
     let name = args.name.as_deref().unwrap_or_default();
     if args.target.is_some() {
         // Only the warnings about servers that cannot be used matter here.

@@ -27,12 +27,12 @@ use super::error::CliError;
 use super::logic_args::LogicArgs;
 use super::signals::Signals;
 use super::style;
-pub use args::Args;
+pub(super) use args::Args;
 use reload::{ListenerControl, Reloader};
 use setup::GatewaySetup;
 
 /// Serves until the client disconnects or a signal arrives.
-pub fn run(
+pub(super) fn run(
     logic: &LogicArgs,
     flag: Option<&Path>,
     args: &Args,

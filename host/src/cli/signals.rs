@@ -10,7 +10,7 @@ use super::terminal;
 
 /// Waits for signals on a thread of its own, so that they work while a write or a prompt blocks the rest.
 #[derive(Clone)]
-pub struct Signals {
+pub(super) struct Signals {
     interrupt: Arc<Notify>,
     hangup: Arc<Notify>,
 }
@@ -27,13 +27,13 @@ enum HangupAction {
 impl Signals {
     /// Handles SIGINT, SIGTERM and SIGHUP, which end the program cleanly; signals that were ignored at the start stay
     /// ignored.
-    pub fn new() -> std::io::Result<Self> {
+    pub(super) fn new() -> std::io::Result<Self> {
         Self::with(HangupAction::Exit, PATIENCE)
     }
 
     /// Handles signals for a service that gives its clients `grace` to finish; SIGHUP reloads the configuration, unless
     /// the terminal has closed.
-    pub fn of_service(grace: Duration) -> std::io::Result<Self> {
+    pub(super) fn of_service(grace: Duration) -> std::io::Result<Self> {
         Self::with(HangupAction::Reload, grace.saturating_add(PATIENCE))
     }
 
@@ -69,12 +69,12 @@ impl Signals {
     }
 
     /// Waits for the first signal.
-    pub async fn interrupted(&self) {
+    pub(super) async fn interrupted(&self) {
         self.interrupt.notified().await;
     }
 
     /// Waits until the configuration should be reloaded.
-    pub async fn hangup(&self) {
+    pub(super) async fn hangup(&self) {
         self.hangup.notified().await;
     }
 }
@@ -133,7 +133,7 @@ async fn next(_: &mut ()) -> SignalClass {
 /// Makes a write beyond the file size limit (`ulimit -f`) fail instead of ending the program; child processes are not
 /// affected.
 #[cfg(unix)]
-pub fn catch_file_size_signal() {
+pub(super) fn catch_file_size_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let signal_number = rustix::process::Signal::XFSZ.as_raw();
     if is_ignored(signal_number) {

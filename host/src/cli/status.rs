@@ -1,6 +1,6 @@
 //! `toolgate status`: shows the state of a running gateway and its servers.
 
-pub mod report;
+pub(super) mod report;
 mod view;
 mod watch;
 
@@ -16,7 +16,7 @@ use super::remote::{GatewayArgs, RemoteGateway};
 
 /// The arguments of `toolgate status`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Keep running and show what changes, until Ctrl-C
     #[arg(long)]
     watch: bool,
@@ -32,7 +32,7 @@ pub struct Args {
 }
 
 /// Prints the state of the gateway.
-pub async fn run(args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<ExitCode, CliError> {
+pub(super) async fn run(args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<ExitCode, CliError> {
     let remote = RemoteGateway::find(&args.gateway, args.timeout.unwrap_or(LIMIT), secrets).await?;
     if args.watch {
         return watch::run(&remote, args.json).await;

@@ -6,34 +6,34 @@ use std::io::{IsTerminal, Write as _};
 
 /// Writes to standard error. Lines after the first are marked, since they may come from a server and must not look like
 /// ours. Errors are ignored: a closed standard error must not end the command.
-pub fn write_stderr(text: Arguments<'_>) {
+pub(super) fn write_stderr(text: Arguments<'_>) {
     let text = text.to_string().replace('\t', "\\t");
     let marked = text.lines().collect::<Vec<_>>().join("\n    | ");
     let _ = writeln!(std::io::stderr(), "{marked}");
 }
 
 /// Writes an error, or how a call failed, to standard error.
-pub fn write_error(kind: &str, text: &str) {
+pub(super) fn write_error(kind: &str, text: &str) {
     write_stderr(format_args!("{}: {text}", stderr().red(kind)));
 }
 
 /// Writes a warning to standard error.
-pub fn write_warning(text: &str) {
+pub(super) fn write_warning(text: &str) {
     write_stderr(format_args!("{}: {text}", stderr().yellow("warning")));
 }
 
 /// Writes to standard error what somebody should know about a configuration.
-pub fn write_notice(notice: &str) {
+pub(super) fn write_notice(notice: &str) {
     write_stderr(format_args!("{}: {}", stderr().yellow("notice"), clean(notice)));
 }
 
 /// Writes a note to standard error.
-pub fn write_note(text: &str) {
+pub(super) fn write_note(text: &str) {
     write_stderr(format_args!("{}: {}", stderr().dim("note"), clean(text)));
 }
 
 /// Escapes characters that control a terminal, except tabs and line breaks; names and texts of servers may contain any.
-pub fn clean(text: &str) -> String {
+pub(super) fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -44,12 +44,12 @@ pub fn clean(text: &str) -> String {
 }
 
 /// Escapes a text into one harmless line for the log; a line of JSON keeps its meaning.
-pub fn one_line(text: &str) -> Cow<'_, str> {
+pub(super) fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, is_terminal_control)
 }
 
 /// Escapes the control characters that JSON leaves unescaped; the JSON keeps its meaning.
-pub fn clean_json(text: &str) -> Cow<'_, str> {
+pub(super) fn clean_json(text: &str) -> Cow<'_, str> {
     escaped(text, |letter| is_terminal_control(letter) && letter >= '\u{7f}')
 }
 
@@ -82,17 +82,17 @@ fn is_terminal_control(letter: char) -> bool {
 
 /// Colours for one output stream.
 #[derive(Clone, Copy)]
-pub struct Style {
+pub(super) struct Style {
     colour: bool,
 }
 
 /// Returns the colours for standard output.
-pub fn stdout() -> Style {
+pub(super) fn stdout() -> Style {
     Style::new(std::io::stdout().is_terminal())
 }
 
 /// Returns the colours for standard error.
-pub fn stderr() -> Style {
+pub(super) fn stderr() -> Style {
     Style::new(std::io::stderr().is_terminal())
 }
 
@@ -104,32 +104,32 @@ impl Style {
     }
 
     /// Reports whether colours are used.
-    pub fn is_colourful(self) -> bool {
+    pub(super) fn is_colourful(self) -> bool {
         self.colour
     }
 
     /// Formats text that stands out.
-    pub fn bold(self, text: &str) -> String {
+    pub(super) fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
 
     /// Formats text that matters less.
-    pub fn dim(self, text: &str) -> String {
+    pub(super) fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }
 
     /// Formats an error.
-    pub fn red(self, text: &str) -> String {
+    pub(super) fn red(self, text: &str) -> String {
         self.paint("1;31", text)
     }
 
     /// Formats a success.
-    pub fn green(self, text: &str) -> String {
+    pub(super) fn green(self, text: &str) -> String {
         self.paint("1;32", text)
     }
 
     /// Formats a warning.
-    pub fn yellow(self, text: &str) -> String {
+    pub(super) fn yellow(self, text: &str) -> String {
         self.paint("1;33", text)
     }
 

@@ -5,18 +5,18 @@ use comfy_table::{Attribute, Cell, ColumnConstraint, ContentArrangement, Table, 
 use super::style;
 
 /// Draws rows under a header; long cells wrap on a terminal, and elsewhere each row is one line.
-pub fn draw<R: IntoIterator<Item = String>>(head: &[&str], rows: impl IntoIterator<Item = R>) -> String {
+pub(super) fn draw<R: IntoIterator<Item = String>>(head: &[&str], rows: impl IntoIterator<Item = R>) -> String {
     // People copy names, so names never wrap.
     lay(head, rows, 1)
 }
 
 /// Draws rows of figures under a header; only the last column wraps.
-pub fn draw_figures<R: IntoIterator<Item = String>>(head: &[&str], rows: impl IntoIterator<Item = R>) -> String {
+pub(super) fn draw_figures<R: IntoIterator<Item = String>>(head: &[&str], rows: impl IntoIterator<Item = R>) -> String {
     lay(head, rows, head.len() - 1)
 }
 
 /// Returns the width of the terminal, if there is one.
-pub fn width() -> Option<u16> {
+pub(super) fn width() -> Option<u16> {
     // A terminal that does not know its size reports 0.
     Table::new().width().map(|width| if width == 0 { USUAL } else { width })
 }
@@ -56,12 +56,12 @@ fn lay<R: IntoIterator<Item = String>>(head: &[&str], rows: impl IntoIterator<It
 }
 
 /// Returns the first line of a text, cut to what fits in a table.
-pub fn first_line(text: &str) -> String {
+pub(super) fn first_line(text: &str) -> String {
     cut(text.trim().lines().next().unwrap_or_default().trim(), CELL)
 }
 
 /// Cuts a text to this many characters.
-pub fn cut(text: &str, most: usize) -> String {
+pub(super) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -69,12 +69,12 @@ pub fn cut(text: &str, most: usize) -> String {
 }
 
 /// Formats a number of things, such as `1 call` or `2 calls`.
-pub fn count_of(count: u64, what: &str) -> String {
+pub(super) fn count_of(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// Returns the first and the last line of a text; the last line that a server wrote often says why it failed.
-pub fn first_and_last_line(text: &str) -> String {
+pub(super) fn first_and_last_line(text: &str) -> String {
     let first = first_line(text);
     match text.trim().lines().skip(1).last() {
         Some(last) => format!("{first} {}", first_line(last)),

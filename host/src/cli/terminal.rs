@@ -18,18 +18,18 @@ use super::style;
 
 /// Prompts the person at the terminal, and asks for each input only once.
 #[derive(Default)]
-pub struct TerminalPrompter {
+pub(super) struct TerminalPrompter {
     answers: Mutex<HashMap<String, Option<String>>>,
 }
 
 impl TerminalPrompter {
     /// Reports whether a person can see a prompt and type an answer.
-    pub fn is_interactive() -> bool {
+    pub(super) fn is_interactive() -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
     /// Asks a yes-or-no question, or returns `None` if nobody can answer.
-    pub fn confirm(question: &str) -> Option<bool> {
+    pub(super) fn confirm(question: &str) -> Option<bool> {
         let answer = ask(&style::clean(question), false)?;
         Some(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
@@ -53,7 +53,7 @@ impl InputPrompter for TerminalPrompter {
 }
 
 /// Asks at the terminal whether a call may run.
-pub struct TerminalApprover(pub Arc<Registry>);
+pub(super) struct TerminalApprover(pub Arc<Registry>);
 
 impl Approve for TerminalApprover {
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Consent> {
@@ -96,7 +96,7 @@ struct EchoOff;
 static BEFORE: Mutex<Option<rustix::termios::Termios>> = Mutex::new(None);
 
 /// Shows typed text again if it is hidden, even if the prompt was never answered.
-pub fn restore_echo() {
+pub(super) fn restore_echo() {
     #[cfg(unix)]
     if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
         let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, &before);
@@ -127,11 +127,11 @@ impl Drop for EchoOff {
 }
 
 /// A progress bar for a call, which only a terminal shows.
-pub struct CallProgressBar(Option<ProgressBar>);
+pub(super) struct CallProgressBar(Option<ProgressBar>);
 
 impl CallProgressBar {
     /// Creates a bar that appears with the first progress.
-    pub fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         if !io::stderr().is_terminal() {
             return CallProgressBar(None);
         }
@@ -141,13 +141,13 @@ impl CallProgressBar {
     }
 
     /// Returns a listener for the progress of a call through a gateway.
-    pub fn progress(&self, printer: &Printer) -> Option<OnProgress> {
+    pub(super) fn progress(&self, printer: &Printer) -> Option<OnProgress> {
         let listener = self.listener(printer)?;
         Some(Arc::new(move |progress| listener(CallEvent::Progress(progress))))
     }
 
     /// Returns a listener for the events of a call.
-    pub fn listener(&self, printer: &Printer) -> Option<OnEvent> {
+    pub(super) fn listener(&self, printer: &Printer) -> Option<OnEvent> {
         let (bar, printer) = (self.0.clone()?, printer.clone());
         Some(Arc::new(move |event| {
             if let CallEvent::Progress(progress) = event {

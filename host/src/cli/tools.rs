@@ -23,7 +23,7 @@ use entry::ToolEntry;
 
 /// The arguments of `toolgate tools`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     pub servers: ServerArgs,
     /// Print them for this API, with names and schemas that it accepts
@@ -57,7 +57,7 @@ struct ToolsOutput {
 }
 
 /// Lists the tools of all servers, and warns about servers that cannot be used.
-pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     let servers = ServerResults::new(context, context.connect_all().await);
     let style = args.format.and_then(ApiFormat::target).map_or_else(|| context.gate.style(), fitted_style);
     let entries = ToolEntry::all(context.gate.tools(&style)?, &context.gate)?;
@@ -65,7 +65,7 @@ pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError
 }
 
 /// Lists the tools of a running gateway.
-pub async fn run_at_gateway(
+pub(super) async fn run_at_gateway(
     args: &Args,
     logic: impl FnOnce() -> Result<Supervisor, CliError>,
     secrets: &Arc<Mutex<Secrets>>,

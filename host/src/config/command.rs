@@ -6,7 +6,7 @@ use super::field::ReadContext;
 use super::model::{ServerConfig, TransportKind, UnexpandedText};
 
 /// Splits a command such as `npx -y pkg` into a program and its arguments, unless it looks like a path with spaces.
-pub fn split(server: &mut ServerConfig, context: &mut ReadContext) {
+pub(super) fn split(server: &mut ServerConfig, context: &mut ReadContext) {
     let Some(command) = server.command.as_ref().filter(|_| server.kind == TransportKind::Stdio) else { return };
     let Some(mut words) = words(command.text.trim()).filter(|words| words.len() > 1) else { return };
     if !is_line(&words, server.args.is_empty()) {
@@ -39,7 +39,7 @@ fn is_line(words: &[String], without_args: bool) -> bool {
 }
 
 /// Splits a command line into words as a shell does, never inside `${…}`; returns `None` if a quote is not closed.
-pub fn words(line: &str) -> Option<Vec<String>> {
+pub(super) fn words(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut letters = line.chars().peekable();
@@ -82,7 +82,7 @@ pub fn words(line: &str) -> Option<Vec<String>> {
 
 /// Reports whether the server is this gateway by name, directly or through a launcher, with the same configuration
 /// file. A gateway with another configuration is a server like any other.
-pub fn starts_gateway(server: &ServerConfig) -> bool {
+pub(super) fn starts_gateway(server: &ServerConfig) -> bool {
     let Some(command) = server.command.as_ref().filter(|_| server.kind == TransportKind::Stdio) else { return false };
     let line: Vec<&str> = std::iter::once(command).chain(&server.args).map(|word| word.text.as_str()).collect();
     is_gateway(&line, &server.place.file, &|_| false, 0)
@@ -90,7 +90,7 @@ pub fn starts_gateway(server: &ServerConfig) -> bool {
 
 /// Reports whether a command line that is about to run starts this program, compared by file, with the same
 /// configuration.
-pub fn is_this_program(line: &[&str], config: &Path, path: Option<&str>, folder: &Path) -> bool {
+pub(super) fn is_this_program(line: &[&str], config: &Path, path: Option<&str>, folder: &Path) -> bool {
     let Some(this) = std::env::current_exe().and_then(std::fs::canonicalize).ok() else { return false };
     let is_this = |program: &str| {
         let found: Vec<PathBuf> = match program.contains('/') {

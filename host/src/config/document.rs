@@ -1,7 +1,7 @@
 //! A tree of values with file positions, the same for YAML, JSON and TOML.
 
 mod jsonc;
-pub mod line_index;
+pub(super) mod line_index;
 mod node;
 mod toml;
 mod yaml;
@@ -10,10 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::error::ConfigError;
-pub use node::{DocumentFault, MapEntry, Node, NodeValue, ScalarKind};
+pub(super) use node::{DocumentFault, MapEntry, Node, NodeValue, ScalarKind};
 
 /// The tree of a file and the format of its text.
-pub struct Document {
+pub(super) struct Document {
     /// The outermost value.
     pub root: Node,
     /// The format.
@@ -24,7 +24,7 @@ pub struct Document {
 
 /// The syntax of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileFormat {
+pub(super) enum FileFormat {
     /// YAML.
     Yaml,
     /// JSON, with comments and trailing commas.
@@ -34,7 +34,7 @@ pub enum FileFormat {
 }
 
 /// Parses a text; the extension of the file decides the syntax, or else the text itself.
-pub fn read(text: &str, file: &Arc<Path>) -> Result<Document, ConfigError> {
+pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<Document, ConfigError> {
     // Windows editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let format = format_of(text, file);

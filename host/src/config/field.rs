@@ -9,7 +9,7 @@ use super::nearest;
 use super::{bytes, duration};
 
 /// The state while a file, or one of its servers, is read.
-pub struct ReadContext {
+pub(super) struct ReadContext {
     /// The format of the file.
     pub shape: FileShape,
     /// Whether an unknown key is an error: so in all of toolgate's own files, and in its own sections of other files.
@@ -41,7 +41,7 @@ impl From<FieldError> for ConfigError {
 }
 
 /// A value of the file with its name.
-pub struct ConfigField<'n> {
+pub(super) struct ConfigField<'n> {
     /// The value.
     pub node: &'n Node,
     /// The name of the value within its server, such as `timeouts.call`.
@@ -50,7 +50,7 @@ pub struct ConfigField<'n> {
 
 impl ReadContext {
     /// Creates the state for a file of this format.
-    pub fn new(shape: FileShape) -> Self {
+    pub(super) fn new(shape: FileShape) -> Self {
         let strict = shape == FileShape::Native;
         ReadContext {
             shape,
@@ -63,7 +63,7 @@ impl ReadContext {
     }
 
     /// Reads a section that only toolgate has, strictly in files of every format.
-    pub fn read_strictly<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+    pub(super) fn read_strictly<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         let outer = std::mem::replace(&mut self.strict, true);
         let found = read(self);
         self.strict = outer;
@@ -71,14 +71,14 @@ impl ReadContext {
     }
 
     /// Adds a notice for the author of the file.
-    pub fn add_notice(&mut self, position: &FilePosition, text: impl Into<String>) {
+    pub(super) fn add_notice(&mut self, position: &FilePosition, text: impl Into<String>) {
         let text = text.into();
         let text = if self.path.is_empty() { text } else { format!("{}: {text}", self.path) };
         self.notices.push(Notice { place: position.clone(), text });
     }
 
     /// Adds an error.
-    pub fn add_problem(&mut self, error: FieldError) {
+    pub(super) fn add_problem(&mut self, error: FieldError) {
         let field = Some(join(&self.path, &error.field)).filter(|field| !field.is_empty());
         self.problems.push(Problem { place: error.place, field, text: error.text });
     }
@@ -86,7 +86,7 @@ impl ReadContext {
 
 impl<'n> ConfigField<'n> {
     /// Creates an error about this value.
-    pub fn error(&self, text: impl Into<String>) -> FieldError {
+    pub(super) fn error(&self, text: impl Into<String>) -> FieldError {
         FieldError { place: self.node.place.clone(), field: self.field.clone(), text: text.into() }
     }
 
@@ -95,7 +95,7 @@ impl<'n> ConfigField<'n> {
     }
 
     /// Returns the value as text; numbers and booleans are taken as written.
-    pub fn text(&self) -> Result<String, FieldError> {
+    pub(super) fn text(&self) -> Result<String, FieldError> {
         match &self.node.value {
             NodeValue::Scalar(scalar) if scalar.kind != ScalarKind::Null => Ok(scalar.text.clone()),
             _ => Err(self.expected_error("text")),
@@ -103,12 +103,12 @@ impl<'n> ConfigField<'n> {
     }
 
     /// Returns the value as text that is expanded later.
-    pub fn unexpanded_text(&self) -> Result<UnexpandedText, FieldError> {
+    pub(super) fn unexpanded_text(&self) -> Result<UnexpandedText, FieldError> {
         Ok(UnexpandedText { text: self.text()?, place: self.node.place.clone(), field: self.field.clone() })
     }
 
     /// Returns the value as `true` or `false`.
-    pub fn flag(&self) -> Result<bool, FieldError> {
+    pub(super) fn flag(&self) -> Result<bool, FieldError> {
         match self.text().map(|text| text.to_ascii_lowercase()).as_deref() {
             Ok("true") => Ok(true),
             Ok("false") => Ok(false),
@@ -117,7 +117,7 @@ impl<'n> ConfigField<'n> {
     }
 
     /// Returns the choice that the value names.
-    pub fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, FieldError> {
+    pub(super) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, FieldError> {
         let text = self.text()?;
         if let Some((_, choice)) = choices.iter().find(|(name, _)| nearest::is_same_word(name, &text)) {
             return Ok(*choice);
@@ -127,19 +127,19 @@ impl<'n> ConfigField<'n> {
     }
 
     /// Returns the value as a duration, with `unit` for a bare number; `off` is `None`.
-    pub fn span(&self, unit: duration::DurationUnit) -> Result<Option<Duration>, FieldError> {
+    pub(super) fn span(&self, unit: duration::DurationUnit) -> Result<Option<Duration>, FieldError> {
         let text = self.text().map_err(|_| self.expected_error("a duration such as \"30s\""))?;
         duration::parse(&text, unit).map_err(|text| self.error(text))
     }
 
     /// Returns the value as a number of bytes.
-    pub fn bytes(&self) -> Result<u64, FieldError> {
+    pub(super) fn bytes(&self) -> Result<u64, FieldError> {
         let text = self.text().map_err(|_| self.expected_error("an amount of bytes such as \"64MiB\""))?;
         bytes::parse(&text).map_err(|text| self.error(text))
     }
 
     /// Returns the value as a whole number in this inclusive range.
-    pub fn number(&self, least: u64, most: u64) -> Result<u64, FieldError> {
+    pub(super) fn number(&self, least: u64, most: u64) -> Result<u64, FieldError> {
         let number = self.text().ok().and_then(|text| text.parse().ok());
         number.filter(|number| (least..=most).contains(number)).ok_or_else(|| {
             self.error(format!("expected a whole number from {least} to {most}, found {}", self.node.describe()))
@@ -147,12 +147,12 @@ impl<'n> ConfigField<'n> {
     }
 
     /// Returns the value as a count in this inclusive range.
-    pub fn count(&self, least: u64, most: u64) -> Result<usize, FieldError> {
+    pub(super) fn count(&self, least: u64, most: u64) -> Result<usize, FieldError> {
         Ok(usize::try_from(self.number(least, most)?).unwrap_or(usize::MAX))
     }
 
     /// Returns the value as a number from 0 to 1.
-    pub fn fraction(&self) -> Result<f64, FieldError> {
+    pub(super) fn fraction(&self) -> Result<f64, FieldError> {
         const WHAT: &str = "a number from 0 to 1";
         match self.text().ok().and_then(|text| text.parse().ok()) {
             Some(number) if (0.0..=1.0).contains(&number) => Ok(number),
@@ -162,7 +162,7 @@ impl<'n> ConfigField<'n> {
     }
 
     /// Returns the value as a list of strings; a single string counts as a list of one.
-    pub fn texts(&self) -> Result<Vec<String>, FieldError> {
+    pub(super) fn texts(&self) -> Result<Vec<String>, FieldError> {
         match &self.node.value {
             NodeValue::Scalar(scalar) if scalar.kind != ScalarKind::Null => Ok(vec![scalar.text.clone()]),
             _ => self.items()?.iter().map(ConfigField::text).collect(),
@@ -171,7 +171,7 @@ impl<'n> ConfigField<'n> {
 
     /// Returns the value as a list of names and globs of tools. Refuses syntax of other globs, which would match
     /// nothing, or something the author does not expect.
-    pub fn patterns(&self) -> Result<Vec<String>, FieldError> {
+    pub(super) fn patterns(&self) -> Result<Vec<String>, FieldError> {
         match &self.node.value {
             NodeValue::Scalar(scalar) if scalar.kind != ScalarKind::Null => Ok(vec![self.pattern()?]),
             _ => self.items()?.iter().map(ConfigField::pattern).collect(),
@@ -184,7 +184,7 @@ impl<'n> ConfigField<'n> {
 
     /// Returns the value as a list of names and globs of allowed tools. Refuses the word `any`: some clients mean all
     /// tools by it, but here it would name one.
-    pub fn allowed_patterns(&self) -> Result<Vec<String>, FieldError> {
+    pub(super) fn allowed_patterns(&self) -> Result<Vec<String>, FieldError> {
         let tools = self.patterns()?;
         match tools.iter().any(|tool| tool.trim().eq_ignore_ascii_case("any")) {
             true => Err(self.error("\"any\" is not known here; write \"*\" to mean all tools")),
@@ -193,7 +193,7 @@ impl<'n> ConfigField<'n> {
     }
 
     /// Checks a name or glob of a tool, which is this value or its key.
-    pub fn check_pattern(&self, text: &str) -> Result<String, FieldError> {
+    pub(super) fn check_pattern(&self, text: &str) -> Result<String, FieldError> {
         let pattern = text.trim();
         if pattern.is_empty() {
             return Err(self.error("is empty; write the name of a tool, or a glob such as \"get_*\""));
@@ -208,7 +208,7 @@ impl<'n> ConfigField<'n> {
     }
 
     /// Returns the items of a list, each named by its index.
-    pub fn items(&self) -> Result<Vec<ConfigField<'n>>, FieldError> {
+    pub(super) fn items(&self) -> Result<Vec<ConfigField<'n>>, FieldError> {
         match &self.node.value {
             NodeValue::List(items) => Ok(items
                 .iter()
@@ -220,34 +220,37 @@ impl<'n> ConfigField<'n> {
     }
 
     /// Returns the items of a list as text that is expanded later.
-    pub fn unexpanded_texts(&self) -> Result<Vec<UnexpandedText>, FieldError> {
+    pub(super) fn unexpanded_texts(&self) -> Result<Vec<UnexpandedText>, FieldError> {
         self.items()?.iter().map(ConfigField::unexpanded_text).collect()
     }
 
     /// Returns the items of a list, each of which is text or a map with the text under `key`.
-    pub fn texts_or_maps(&self, key: &str) -> Result<Vec<String>, FieldError> {
+    pub(super) fn texts_or_maps(&self, key: &str) -> Result<Vec<String>, FieldError> {
         let text = |item: ConfigField<'n>| ConfigField { node: item.node.at(key).unwrap_or(item.node), ..item }.text();
         self.items()?.into_iter().map(text).collect()
     }
 
     /// Returns the entries of a map, each with its key.
-    pub fn entries(&self) -> Result<Vec<(&'n str, ConfigField<'n>)>, FieldError> {
+    pub(super) fn entries(&self) -> Result<Vec<(&'n str, ConfigField<'n>)>, FieldError> {
         Ok(self.map()?.iter().map(|entry| (entry.key.as_str(), self.child(entry))).collect())
     }
 
     /// Returns the value as a map.
-    pub fn map(&self) -> Result<&'n [MapEntry], FieldError> {
+    pub(super) fn map(&self) -> Result<&'n [MapEntry], FieldError> {
         self.node.entries().ok_or_else(|| self.expected_error("a map"))
     }
 
     /// Returns the field for an entry of this map.
-    pub fn child(&self, entry: &'n MapEntry) -> ConfigField<'n> {
+    pub(super) fn child(&self, entry: &'n MapEntry) -> ConfigField<'n> {
         ConfigField { node: &entry.value, field: join(&self.field, &entry.key) }
     }
 
     /// Returns a map from names to text that is expanded later. In files of other clients, `null` is skipped with a
     /// notice.
-    pub fn unexpanded_map(&self, context: &mut ReadContext) -> Result<Vec<(String, UnexpandedText)>, FieldError> {
+    pub(super) fn unexpanded_map(
+        &self,
+        context: &mut ReadContext,
+    ) -> Result<Vec<(String, UnexpandedText)>, FieldError> {
         let mut map = Vec::new();
         for (name, value) in self.entries()? {
             if value.node.is_null() && !context.strict {
@@ -261,7 +264,7 @@ impl<'n> ConfigField<'n> {
 }
 
 /// Joins the name of a field and the name of a key in it.
-pub fn join(field: &str, name: &str) -> String {
+pub(super) fn join(field: &str, name: &str) -> String {
     match (field, name) {
         (only, "") | ("", only) => only.to_owned(),
         _ => format!("{field}.{name}"),

@@ -15,7 +15,7 @@ use super::server_entry::{self, ConfigParts, ServerEntry, check_count};
 use super::shape::ServersSection;
 
 /// Reads the servers and toolgate's own settings from another client's file.
-pub fn read(document: &Document, found: &ServersSection<'_>) -> Result<ConfigParts, ConfigError> {
+pub(super) fn read(document: &Document, found: &ServersSection<'_>) -> Result<ConfigParts, ConfigError> {
     let root = &document.root;
     refuse_doubled_rules(document, found)?;
     let mut settings = Settings { bare_dollar: found.shape == FileShape::Gemini, ..Settings::default() };
@@ -69,7 +69,7 @@ pub fn read(document: &Document, found: &ServersSection<'_>) -> Result<ConfigPar
 
 /// Returns the top-level entries of another client's file that are settings of toolgate; they apply as they do in
 /// `toolgate.yaml`. The file's version is not toolgate's, and its inputs are read separately.
-pub fn settings_entries<'n>(root: &'n Node, found: &ServersSection<'_>) -> impl Iterator<Item = &'n MapEntry> {
+pub(super) fn settings_entries<'n>(root: &'n Node, found: &ServersSection<'_>) -> impl Iterator<Item = &'n MapEntry> {
     let others = found.path.split('.').next().unwrap_or_default();
     let entries = root.entries().filter(|_| !found.path.is_empty()).unwrap_or_default();
     entries.iter().filter(move |entry| {

@@ -1,13 +1,13 @@
 //! The keys of a configuration file: one table per section.
 
-pub mod auth;
-pub mod gateway;
-pub mod inputs;
-pub mod lifecycle;
-pub mod masking;
-pub mod queues;
-pub mod record;
-pub mod results;
-pub mod server;
-pub mod settings;
-pub mod shadow;
+pub(super) mod auth;
+pub(super) mod gateway;
+pub(super) mod inputs;
+pub(super) mod lifecycle;
+pub(super) mod masking;
+pub(super) mod queues;
+pub(super) mod record;
+pub(super) mod results;
+pub(super) mod server;
+pub(super) mod settings;
+pub(super) mod shadow;

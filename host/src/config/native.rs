@@ -9,7 +9,7 @@ use super::section::read_keys;
 use super::server_entry::{self, ConfigParts, ServerEntry, check_count};
 
 /// Reads a `toolgate.yaml`.
-pub fn read(root: &Node) -> Result<ConfigParts, ConfigError> {
+pub(super) fn read(root: &Node) -> Result<ConfigParts, ConfigError> {
     let mut context = ReadContext::new(FileShape::Native);
     let mut settings = Settings::default();
     read_keys(TOP, &mut settings, &ConfigField { node: root, field: String::new() }, &mut context);

@@ -1,7 +1,7 @@
 //! Finds the known word that a misspelt one probably stands for.
 
 /// Returns the known word nearest to this one, if it is near enough.
-pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     // No known word is that long, and the comparison would be slow.
     if word.len() > 64 {
         return None;
@@ -18,17 +18,17 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
 }
 
 /// Returns the end of a message about an unknown word: a suggestion, or an empty string.
-pub fn hint<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+pub(crate) fn hint<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     nearest(word, known).map(|near| format!("; did you mean {near:?}?")).unwrap_or_default()
 }
 
 /// Reports whether two words differ only in case, `_` and `-`, such as `envFile`, `env_file` and `env-file`.
-pub fn is_same_word(one: &str, other: &str) -> bool {
+pub(crate) fn is_same_word(one: &str, other: &str) -> bool {
     letters(one).eq(letters(other))
 }
 
 /// Returns a word in lower case without `_`, `-` and spaces.
-pub fn fold(word: &str) -> String {
+pub(crate) fn fold(word: &str) -> String {
     letters(word).collect()
 }
 

@@ -3,13 +3,13 @@
 mod forms;
 mod ignorable;
 mod key;
-pub mod misspelt;
+pub(super) mod misspelt;
 mod read;
-pub mod schema;
+pub(super) mod schema;
 mod spans;
 
-pub use forms::{ChoiceForm, OptionalSectionForm, SectionForm, name_of};
-pub use ignorable::is_ignorable;
-pub use key::{ConfigKey, KeyForm};
-pub use read::{read_keys, read_section};
-pub use spans::{read_limit_in, read_span};
+pub(super) use forms::{ChoiceForm, OptionalSectionForm, SectionForm, name_of};
+pub(super) use ignorable::is_ignorable;
+pub(super) use key::{ConfigKey, KeyForm};
+pub(super) use read::{read_keys, read_section};
+pub(super) use spans::{read_limit_in, read_span};

@@ -10,10 +10,10 @@ use super::nearest;
 use super::section::read_keys;
 
 /// The content of a file: its settings, its servers, and notices for its author.
-pub type ConfigParts = (Settings, Vec<ServerConfig>, Vec<Notice>);
+pub(super) type ConfigParts = (Settings, Vec<ServerConfig>, Vec<Notice>);
 
 /// A server entry of a file.
-pub struct ServerEntry<'n> {
+pub(super) struct ServerEntry<'n> {
     /// The id of the server.
     pub id: String,
     /// The position where the entry begins.
@@ -29,7 +29,7 @@ pub struct ServerEntry<'n> {
 }
 
 /// Reads an entry: one for another program is skipped with a notice, and a bad one becomes a server with a problem.
-pub fn read(entry: ServerEntry<'_>, shape: FileShape, notices: &mut Vec<Notice>) -> Option<ServerConfig> {
+pub(super) fn read(entry: ServerEntry<'_>, shape: FileShape, notices: &mut Vec<Notice>) -> Option<ServerConfig> {
     let mut context = ReadContext { path: entry.path, claude_code: entry.claude_code, ..ReadContext::new(shape) };
     let server = build_server(
         ServerConfig { lifecycle: entry.lifecycle, ..ServerConfig::new(entry.id, entry.place, TransportKind::Stdio) },
@@ -49,7 +49,7 @@ pub fn read(entry: ServerEntry<'_>, shape: FileShape, notices: &mut Vec<Notice>)
 }
 
 /// Refuses a file with more servers than `max_servers`.
-pub fn check_count(count: usize, most: usize, node: &Node) -> Result<(), ConfigError> {
+pub(super) fn check_count(count: usize, most: usize, node: &Node) -> Result<(), ConfigError> {
     if count > most {
         return Err(ConfigError::invalid(node.place.clone(), format!("{count} servers, but max_servers is {most}")));
     }

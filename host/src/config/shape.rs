@@ -9,7 +9,7 @@ use super::model::FileShape;
 use super::nearest;
 
 /// The servers of a file and the file's format.
-pub struct ServersSection<'n> {
+pub(super) struct ServersSection<'n> {
     /// The format of the file.
     pub shape: FileShape,
     /// The map or list of servers.
@@ -25,7 +25,7 @@ pub struct ServersSection<'n> {
 }
 
 /// Detects the format of a file and finds its servers.
-pub fn find_servers<'n>(document: &'n Document, file: &Path) -> Result<ServersSection<'n>, ConfigError> {
+pub(super) fn find_servers<'n>(document: &'n Document, file: &Path) -> Result<ServersSection<'n>, ConfigError> {
     let mut found = detect_shape(document, file)?;
     let places = [&["mcpServers"][..], &["mcp", "servers"], &["mcp", "mcpServers"], &["mcp"], &["servers"]];
     for (path, name) in places.iter().zip(["mcpServers", "mcp.servers", "mcp.mcpServers", "mcp", "servers"]) {
@@ -115,7 +115,7 @@ fn mcp_servers(servers: &Node, file: &Path) -> FileShape {
 }
 
 /// Reports whether a file is named like toolgate's own files.
-pub fn has_our_name(file: &Path) -> bool {
+pub(super) fn has_our_name(file: &Path) -> bool {
     file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("toolgate."))
 }
 

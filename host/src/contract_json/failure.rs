@@ -9,7 +9,7 @@ use crate::words::NamedCase;
 /// A failure, with the fields of every kind.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a failure: an object with kind")]
-pub struct FailureJson {
+pub(crate) struct FailureJson {
     kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
@@ -47,12 +47,12 @@ const KINDS: [&str; 12] = [
 
 impl FailureJson {
     /// Returns how far the operation had come; the default is `sent`.
-    pub fn phase(&self) -> Result<Phase, String> {
+    pub(crate) fn phase(&self) -> Result<Phase, String> {
         self.phase.as_deref().map_or(Ok(Phase::Sent), Phase::parse)
     }
 
     /// Converts the failure according to its kind.
-    pub fn failure(&self) -> Result<Failure, String> {
+    pub(crate) fn failure(&self) -> Result<Failure, String> {
         let detail = || self.detail.clone().or_else(|| self.message.clone()).unwrap_or_default();
         let needs = |field: &str| format!("a failure of kind {:?} needs {field:?}", self.kind);
         Ok(match self.kind.as_str() {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// Writes a text, which need not be JSON.
-pub fn serialize<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     // Any other JSON could be mistaken for a string that holds JSON.
     let plain = text.starts_with(['{', '[']) && memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none();
     match plain.then(|| serde_json::from_str::<&RawValue>(text)) {
@@ -16,18 +16,18 @@ pub fn serialize<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::E
 }
 
 /// Reads a text as it was before [`serialize`].
-pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     JsonText::deserialize(deserializer).map(JsonText::unquoted)
 }
 
 /// The text of a JSON value; it is written with [`serialize`], and read verbatim.
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
-pub struct JsonText(#[serde(serialize_with = "serialize")] pub String);
+pub(crate) struct JsonText(#[serde(serialize_with = "serialize")] pub String);
 
 impl JsonText {
     /// Returns the text as it was before [`serialize`], which may have written it as a string.
-    pub fn unquoted(self) -> String {
+    pub(crate) fn unquoted(self) -> String {
         match self.0.starts_with('"') {
             true => serde_json::from_str(&self.0).unwrap_or(self.0),
             false => self.0,

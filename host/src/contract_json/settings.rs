@@ -172,7 +172,7 @@ impl<'de> Deserialize<'de> for Annotations {
 /// A tool, and the capabilities that it requires.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ToolJson {
+pub(crate) struct ToolJson {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
@@ -186,13 +186,13 @@ pub struct ToolJson {
 
 impl ToolJson {
     /// Returns the tool, with its schema verbatim.
-    pub fn into_tool(self) -> Tool {
+    pub(crate) fn into_tool(self) -> Tool {
         let ToolJson { name, description, schema, annotations, .. } = self;
         Tool { name, description, input_schema: schema.map(|schema| schema.0), annotations }
     }
 
     /// Returns the tool of a record, with its schema as it was before it was written.
-    pub fn into_recorded_tool(self) -> Tool {
+    pub(crate) fn into_recorded_tool(self) -> Tool {
         let schema = self.schema.map(|schema| JsonText(schema.unquoted()));
         ToolJson { schema, ..self }.into_tool()
     }

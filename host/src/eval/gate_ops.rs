@@ -16,7 +16,7 @@ use crate::words::NamedCase;
 /// The fields of both operations; only `execute` takes `events`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-pub struct GateOp {
+pub(super) struct GateOp {
     #[serde(rename = "op")]
     _op: serde::de::IgnoredAny,
     servers: EvalServers,
@@ -108,7 +108,7 @@ struct EvalRoute {
     trace: Vec<String>,
 }
 
-pub fn resolve(logic: &mut impl Decide, op: GateOp) -> OpResult {
+pub(super) fn resolve(logic: &mut impl Decide, op: GateOp) -> OpResult {
     if op.events.is_some() {
         return Err("unknown field `events`; resolve takes none".to_owned().into());
     }
@@ -120,7 +120,7 @@ pub fn resolve(logic: &mut impl Decide, op: GateOp) -> OpResult {
     })
 }
 
-pub fn execute(logic: &mut impl Decide, op: GateOp) -> OpResult {
+pub(super) fn execute(logic: &mut impl Decide, op: GateOp) -> OpResult {
     op.with_gate(logic, |logic, gate, op| {
         let (execution, mut directive) = logic.begin(gate, op.call.into_call())?;
         let mut directives = Vec::new();

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use memchr::memchr;
 
 /// Reads lines of a bounded length.
-pub struct EvalLineReader<R> {
+pub(super) struct EvalLineReader<R> {
     input: BufReader<R>,
     limit: usize,
     buffer: Vec<u8>,
@@ -13,7 +13,7 @@ pub struct EvalLineReader<R> {
 
 /// A line, or what is wrong with it.
 #[derive(Debug, PartialEq)]
-pub enum EvalLine<'a> {
+pub(super) enum EvalLine<'a> {
     Text(&'a str),
     TooLong,
     NotUtf8,
@@ -21,12 +21,12 @@ pub enum EvalLine<'a> {
 
 impl<R: Read> EvalLineReader<R> {
     /// Creates a reader for lines of at most `limit` bytes.
-    pub fn new(input: R, limit: usize) -> Self {
+    pub(super) fn new(input: R, limit: usize) -> Self {
         EvalLineReader { input: BufReader::with_capacity(64 << 10, input), limit, buffer: Vec::new() }
     }
 
     /// Returns the next line without its line break.
-    pub fn next(&mut self) -> std::io::Result<Option<EvalLine<'_>>> {
+    pub(super) fn next(&mut self) -> std::io::Result<Option<EvalLine<'_>>> {
         self.buffer.clear();
         let (mut length, mut ended) = (0, false);
         while !ended {
@@ -56,7 +56,7 @@ impl<R: Read> EvalLineReader<R> {
     }
 
     /// Reports whether a whole line is already buffered, so that reading it will not block.
-    pub fn has_buffered_line(&self) -> bool {
+    pub(super) fn has_buffered_line(&self) -> bool {
         memchr(b'\n', self.input.buffer()).is_some()
     }
 }

@@ -8,11 +8,11 @@ use crate::logic::LogicError;
 use crate::words::ErrorText;
 
 /// The result of an operation as JSON, or its error.
-pub type OpResult = Result<Box<RawValue>, OpError>;
+pub(super) type OpResult = Result<Box<RawValue>, OpError>;
 
 /// The text of an operation's error.
 #[derive(Debug)]
-pub struct OpError(pub String);
+pub(super) struct OpError(pub String);
 
 impl From<String> for OpError {
     fn from(text: String) -> Self {
@@ -33,11 +33,11 @@ impl<E: ErrorText> From<E> for OpError {
 }
 
 /// Formats a result as JSON.
-pub fn json_result<T: Serialize + ?Sized>(value: &T) -> OpResult {
+pub(super) fn json_result<T: Serialize + ?Sized>(value: &T) -> OpResult {
     to_raw_value(value).map_err(|error| OpError(error.to_string()))
 }
 
 /// Wraps JSON of the logic, to print it unchanged.
-pub fn raw(json: String) -> Result<Box<RawValue>, String> {
+pub(super) fn raw(json: String) -> Result<Box<RawValue>, String> {
     RawValue::from_string(json).map_err(|error| format!("not JSON: {error}"))
 }

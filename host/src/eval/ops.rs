@@ -13,7 +13,7 @@ use crate::logic::types::{ToolRef, WaitRange, arguments, catalog, filtering, lif
 use crate::words::NamedCase;
 
 /// The names of all operations.
-pub const NAMES: [&str; 14] = [
+pub(super) const NAMES: [&str; 14] = [
     "normalize",
     "split",
     "arguments",
@@ -31,7 +31,7 @@ pub const NAMES: [&str; 14] = [
 ];
 
 /// Runs the operation on the fields of its line.
-pub fn run(logic: &mut impl Decide, op: &str, line: &str) -> OpResult {
+pub(super) fn run(logic: &mut impl Decide, op: &str, line: &str) -> OpResult {
     match op {
         "normalize" => normalize(logic, fields(line)?),
         "split" => split(logic, fields(line)?),

@@ -106,7 +106,7 @@ pub(super) fn plain_tool(name: String) -> Tool {
 /// A call; its arguments are the text that a model wrote, or JSON.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a call: an object with name and arguments")]
-pub struct EvalCall {
+pub(super) struct EvalCall {
     #[serde(default)]
     id: String,
     name: String,
@@ -115,7 +115,7 @@ pub struct EvalCall {
 
 impl EvalCall {
     /// Converts the call.
-    pub fn into_call(self) -> execution::ToolCall {
+    pub(super) fn into_call(self) -> execution::ToolCall {
         let arguments = self.arguments.as_deref().map_or("", RawValue::get);
         let arguments = serde_json::from_str::<String>(arguments).unwrap_or_else(|_| arguments.to_owned());
         execution::ToolCall { id: self.id, name: self.name, arguments }
@@ -125,13 +125,13 @@ impl EvalCall {
 /// A selection of servers and their tools; an object without `servers` selects everything.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a selection: an object with servers")]
-pub struct EvalSelection {
+pub(super) struct EvalSelection {
     pub servers: Option<Vec<filtering::SelectedServer>>,
 }
 
 /// An event of a lifecycle.
 #[derive(Debug)]
-pub struct EvalLifecycleEvent(pub lifecycle::Event);
+pub(super) struct EvalLifecycleEvent(pub lifecycle::Event);
 
 word_or_object!(
     EvalLifecycleEvent,

@@ -84,19 +84,19 @@ impl ToolgateCtx {
 
 impl GrantedServers {
     /// Returns the link to a server.
-    pub fn link(&self, server: &str) -> Result<Arc<Link>, RequestError> {
+    pub(super) fn link(&self, server: &str) -> Result<Arc<Link>, RequestError> {
         let missing = || RequestError::unsent(Failure::Connect(format!("no server {server:?} is configured any more")));
         self.gate.link(server).ok_or_else(missing)
     }
 
     /// Remembers that a request over this session failed.
-    pub fn note_failure(&self, server: &str, session: &Arc<Session>, failed: &RequestError) {
+    pub(super) fn note_failure(&self, server: &str, session: &Arc<Session>, failed: &RequestError) {
         let broken = FailedRequest { session: Arc::clone(session), failed: failed.clone() };
         self.failed_requests().insert(server.to_owned(), broken);
     }
 
     /// Returns and forgets the last failed request to a server.
-    pub fn take_failure(&self, server: &str) -> Option<FailedRequest> {
+    pub(super) fn take_failure(&self, server: &str) -> Option<FailedRequest> {
         self.failed_requests().remove(server)
     }
 

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::json::{self, MemberFinder, scan};
 
 /// A result of plain text.
-pub struct PlainText {
+pub(super) struct PlainText {
     /// The text of all blocks, joined by line breaks.
     pub text: String,
     /// Whether the tool reports a failure.
@@ -25,7 +25,7 @@ struct TextBlocks<'a> {
 
 /// Reads a result, of which the longest string may be known already; `None` if it is not plain text or has more than
 /// `most` bytes of text.
-pub fn read_plain_text(answer: &str, most: u64) -> Option<PlainText> {
+pub(super) fn read_plain_text(answer: &str, most: u64) -> Option<PlainText> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     // Skip results that are clearly too long; structured content counts as it is written.
     if answer.len() > most && (answer.len() / 3 > most || STRUCTURED.is_in(answer)) {
@@ -101,7 +101,7 @@ fn read_blocks(answer: &str) -> Option<TextBlocks<'_>> {
 }
 
 /// Reads a result that is passed through unchanged; `None` if it cannot be read or has more than `most` bytes of text.
-pub fn read_passed_through(json: &str, most: u64) -> Option<PlainText> {
+pub(super) fn read_passed_through(json: &str, most: u64) -> Option<PlainText> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct ErrorFlag {
@@ -163,7 +163,7 @@ fn text_len(answer: &str) -> Option<usize> {
 /// The parts of a result that nobody has read yet.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ResultParts<'a> {
+pub(super) struct ResultParts<'a> {
     /// The content blocks, as the server wrote them.
     #[serde(borrow)]
     pub content: Vec<&'a RawValue>,

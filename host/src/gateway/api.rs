@@ -31,13 +31,22 @@ pub struct ApiResponse {
 }
 
 impl Gateway {
-    /// Reports whether the gateway is ready, by the configured rule; a principal also gets the warnings of its servers.
+    /// Reports whether the gateway is ready, by the configured rule, and starts servers that it waits for; a principal
+    /// also gets the warnings of its servers, and the servers that the gateway waits for.
     pub fn ready(&self, principal: Option<&Principal>) -> ApiResponse {
+        self.registry().become_ready();
         let readiness = self.registry().readiness();
         let status = if readiness.ready { 200 } else { 503 };
         let mut answer = json!({"ready": readiness.ready});
-        if let Some(principal) = principal {
-            answer["warnings"] = self.warnings(&readiness, principal, &self.visible_to(principal));
+        match principal {
+            Some(principal) => {
+                let seen = self.visible_to(principal);
+                let waits_for = readiness.waits_for.iter().filter(|waiting| seen.has(&waiting.server));
+                answer["waits_for"] = waits_for.map(|waiting| self.warning(waiting)).collect();
+                answer["warnings"] = self.warnings(&readiness, principal, &seen);
+            }
+            // The names of servers are not for everybody.
+            None => answer["waits_for"] = readiness.waits_for.len().into(),
         }
         reply(status, &answer)
     }

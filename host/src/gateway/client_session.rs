@@ -13,7 +13,7 @@ mod logs;
 mod methods;
 mod notifications;
 mod notifier;
-pub mod outcome;
+pub(super) mod outcome;
 mod progress;
 mod prompts;
 mod questions;

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::scan;
 
 /// Returns where the values of these members are; a member that occurs twice is an error.
-pub fn find_members<const N: usize>(text: &str, names: [&'static str; N]) -> serde_json::Result<Found<N>> {
+pub(crate) fn find_members<const N: usize>(text: &str, names: [&'static str; N]) -> serde_json::Result<Found<N>> {
     match scanned(text, names) {
         Some(found) => Ok(found),
         None => parsed(text, names),

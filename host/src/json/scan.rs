@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// Calls `each` with the name of each member of an object and the range of its value. Returns `None` if the text is not
 /// one plainly written object (no escapes in its names, at most 64 levels), or if `each` returns false.
-pub fn members<'a>(text: &'a str, mut each: impl FnMut(&'a str, Range<usize>) -> bool) -> Option<()> {
+pub(crate) fn members<'a>(text: &'a str, mut each: impl FnMut(&'a str, Range<usize>) -> bool) -> Option<()> {
     whole(text, |scanner| {
         scanner.object(|scanner, name| {
             let value = scanner.value()?;
@@ -16,7 +16,7 @@ pub fn members<'a>(text: &'a str, mut each: impl FnMut(&'a str, Range<usize>) ->
 }
 
 /// Scans a text that must be exactly one value.
-pub fn whole<'a, T>(text: &'a str, read: impl FnOnce(&mut JsonScanner<'a>) -> Option<T>) -> Option<()> {
+pub(crate) fn whole<'a, T>(text: &'a str, read: impl FnOnce(&mut JsonScanner<'a>) -> Option<T>) -> Option<()> {
     let mut scanner = JsonScanner { text, bytes: text.as_bytes(), at: 0 };
     read(&mut scanner)?;
     scanner.skip_space();
@@ -24,7 +24,7 @@ pub fn whole<'a, T>(text: &'a str, read: impl FnOnce(&mut JsonScanner<'a>) -> Op
 }
 
 /// A position in a text. After a method returns `None`, the position is undefined.
-pub struct JsonScanner<'a> {
+pub(crate) struct JsonScanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
@@ -32,7 +32,7 @@ pub struct JsonScanner<'a> {
 
 impl<'a> JsonScanner<'a> {
     /// Scans an object and returns its range; `each` gets each name and must scan its value.
-    pub fn object(&mut self, mut each: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<Range<usize>> {
+    pub(crate) fn object(&mut self, mut each: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<Range<usize>> {
         self.skip_space();
         let start = self.at;
         self.take(b'{')?;
@@ -51,7 +51,7 @@ impl<'a> JsonScanner<'a> {
     }
 
     /// Scans a list; `each` must scan each element.
-    pub fn list(&mut self, mut each: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+    pub(crate) fn list(&mut self, mut each: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
         self.skip_space();
         self.take(b'[')?;
         self.skip_space();
@@ -64,7 +64,7 @@ impl<'a> JsonScanner<'a> {
     }
 
     /// Scans any value and returns its range.
-    pub fn value(&mut self) -> Option<Range<usize>> {
+    pub(crate) fn value(&mut self) -> Option<Range<usize>> {
         self.skip_space();
         let start = self.at;
         self.skip_value()?;

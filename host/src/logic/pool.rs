@@ -14,7 +14,7 @@ use super::{AllowedServers, CallHistory, Component, LogicError, OfferedTools, Su
 use crate::decide::{Decide, ExecutionId, GateId, LogicResult};
 
 /// The instances for gates with equal settings.
-pub struct InstancePool {
+pub(crate) struct InstancePool {
     component: Component,
     settings: Arc<execution::Settings>,
     servers: Arc<AllowedServers>,
@@ -26,7 +26,7 @@ pub struct InstancePool {
 }
 
 /// All pools of a registry, with one limit for the instances of all of them.
-pub struct PoolSet {
+pub(crate) struct PoolSet {
     pools: Mutex<Vec<Weak<InstancePool>>>,
     budget: Arc<MemoryBudget>,
     /// How many instances there are.
@@ -37,7 +37,7 @@ pub struct PoolSet {
 
 /// The offers of a gate; each instance gets them when it next decides for the gate.
 #[derive(Default)]
-pub struct GateOffers {
+pub(crate) struct GateOffers {
     offers: Mutex<OfferedTools>,
     /// Counts the changes of the offers.
     version: AtomicU64,
@@ -45,7 +45,7 @@ pub struct GateOffers {
 
 /// A running call and the slot of its instance, used only by the runner of the call.
 #[derive(Debug)]
-pub struct CallTicket {
+pub(crate) struct CallTicket {
     slot: AtomicUsize,
     execution: AtomicU64,
 }
@@ -98,7 +98,7 @@ impl GateOffers {
 
 impl InstancePool {
     /// Creates a pool for gates with these settings; an error if the component rejects them.
-    pub fn open(
+    pub(crate) fn open(
         pools: &Arc<PoolSet>,
         component: &Component,
         settings: execution::Settings,
@@ -126,12 +126,16 @@ impl InstancePool {
     }
 
     /// Asks something that does not concern a gate, about this many bytes.
-    pub fn ask<R>(&self, bytes: usize, question: impl FnOnce(&mut Supervisor) -> LogicResult<R>) -> LogicResult<R> {
+    pub(crate) fn ask<R>(
+        &self,
+        bytes: usize,
+        question: impl FnOnce(&mut Supervisor) -> LogicResult<R>,
+    ) -> LogicResult<R> {
         question(self.acquire(bytes)?.0.logic())
     }
 
     /// Asks something about a gate, concerning this many bytes.
-    pub fn ask_gate<R>(
+    pub(crate) fn ask_gate<R>(
         &self,
         opened: &Arc<GateOffers>,
         bytes: usize,
@@ -143,7 +147,7 @@ impl InstancePool {
     }
 
     /// Sets the tools that a server offers to a gate.
-    pub fn offer(
+    pub(crate) fn offer(
         &self,
         opened: &Arc<GateOffers>,
         server: &str,
@@ -153,7 +157,7 @@ impl InstancePool {
     }
 
     /// Removes the tools that a server offered to a gate.
-    pub fn withdraw(&self, opened: &Arc<GateOffers>, server: &str) -> LogicResult<()> {
+    pub(crate) fn withdraw(&self, opened: &Arc<GateOffers>, server: &str) -> LogicResult<()> {
         self.change_offers(opened, |logic, id| logic.withdraw(id, server))
     }
 
@@ -177,7 +181,7 @@ impl InstancePool {
     }
 
     /// Begins a call of a gate. If its history is kept, somebody must take it when the call is over.
-    pub fn begin(
+    pub(crate) fn begin(
         &self,
         opened: &Arc<GateOffers>,
         call: execution::ToolCall,
@@ -192,7 +196,7 @@ impl InstancePool {
     }
 
     /// Passes an event to a call, and returns the next directive.
-    pub fn next(
+    pub(crate) fn next(
         &self,
         opened: &Arc<GateOffers>,
         ticket: &CallTicket,
@@ -223,7 +227,7 @@ impl InstancePool {
     }
 
     /// Asks the instance of a call about it.
-    pub fn ask_call<R>(
+    pub(crate) fn ask_call<R>(
         &self,
         ticket: &CallTicket,
         question: impl FnOnce(&mut Supervisor, ExecutionId) -> LogicResult<R>,
@@ -232,7 +236,7 @@ impl InstancePool {
     }
 
     /// Forgets a call, and returns its history if that was kept.
-    pub fn end(&self, ticket: &CallTicket) -> (LogicResult<()>, Option<CallHistory>) {
+    pub(crate) fn end(&self, ticket: &CallTicket) -> (LogicResult<()>, Option<CallHistory>) {
         match self.instance_of(ticket) {
             Ok(mut slot) => {
                 let ended = slot.logic().end(ticket.execution());
@@ -243,7 +247,7 @@ impl InstancePool {
     }
 
     /// Returns the linear memory of its instances.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         let memory =
             |slot: &Mutex<Option<PooledInstance>>| lock(slot).as_ref().map_or(0, |slot| slot.logic.memory_bytes());
         self.slots.iter().map(memory).sum()
@@ -337,7 +341,7 @@ impl InstancePool {
 
 impl PoolSet {
     /// Creates an empty set of pools for this component.
-    pub fn new(component: &Component) -> Arc<Self> {
+    pub(crate) fn new(component: &Component) -> Arc<Self> {
         let limit = component.options().limits.memory_bytes.saturating_mul(INSTANCES_OF_ALL);
         let (pools, instance_count, use_counter) = Default::default();
         Arc::new(PoolSet { pools, budget: MemoryBudget::new(limit, None), instance_count, use_counter })
@@ -400,7 +404,7 @@ fn lock(slot: &Mutex<Option<PooledInstance>>) -> MutexGuard<'_, Option<PooledIns
 }
 
 /// Longer inputs take the component a millisecond or more.
-pub const LONG: usize = 64 << 10;
+pub(crate) const LONG: usize = 64 << 10;
 /// The minimum and maximum number of instances of a pool; in between, one per core.
 const MIN_INSTANCES: usize = 4;
 const MAX_INSTANCES: usize = 8;

@@ -79,7 +79,7 @@ impl Drop for StoreState {
 
 /// A limit for the memory of several instances together.
 #[derive(Debug)]
-pub struct MemoryBudget {
+pub(super) struct MemoryBudget {
     limit: usize,
     used: AtomicUsize,
     /// The budget that this one is part of.
@@ -88,7 +88,7 @@ pub struct MemoryBudget {
 
 impl MemoryBudget {
     /// Creates a budget of this many bytes, as part of another one if given.
-    pub fn new(limit: usize, parent: Option<Arc<MemoryBudget>>) -> Arc<Self> {
+    pub(super) fn new(limit: usize, parent: Option<Arc<MemoryBudget>>) -> Arc<Self> {
         Arc::new(MemoryBudget { limit, used: AtomicUsize::new(0), parent })
     }
 

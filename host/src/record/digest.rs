@@ -36,12 +36,12 @@ impl ContentDigest {
 }
 
 /// Returns the SHA-256 of some bytes, in hexadecimal.
-pub fn sha256(bytes: &[u8]) -> String {
+pub(super) fn sha256(bytes: &[u8]) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 
 /// Returns the digest of a value in JSON.
-pub fn json_sha256<T: Serialize + ?Sized>(value: &T) -> String {
+pub(super) fn json_sha256<T: Serialize + ?Sized>(value: &T) -> String {
     sha256(&serde_json::to_vec(value).expect("keys are strings, so it is always JSON"))
 }
 

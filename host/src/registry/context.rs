@@ -32,6 +32,7 @@ use crate::oauth::{Account, OAuthError, TokenStore};
 use crate::queue::{Queue, QueueDefaults, QueueLimits, Queues};
 use crate::record::{self, Recorder};
 use crate::session::Handler;
+use crate::spin_wait;
 use crate::transport::Connect;
 #[cfg(feature = "oauth")]
 use crate::transport::endpoint::RemoteSite;
@@ -92,6 +93,7 @@ impl RegistryContext {
             #[cfg(feature = "oauth")]
             accounts,
         };
+        spin_wait::set_enabled(config.settings.spin_wait);
         context.hide_secrets(config);
         context
     }
@@ -104,6 +106,7 @@ impl RegistryContext {
             *self.starts.lock().unwrap_or_else(PoisonError::into_inner) = starts(config);
         }
         self.queues.reconfigure(config.settings.queues.iter().map(limits));
+        spin_wait::set_enabled(config.settings.spin_wait);
         self.hide_secrets(config);
     }
 

@@ -5,16 +5,16 @@ use base64::prelude::BASE64_STANDARD;
 use http::{HeaderName, HeaderValue};
 
 /// The version of the protocol.
-pub const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The method of a request or notification.
-pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 /// The tool, prompt or resource that a request names.
-pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
+pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// The prefix of headers that repeat an argument.
-pub const PARAM_PREFIX: &str = "mcp-param-";
+pub(crate) const PARAM_PREFIX: &str = "mcp-param-";
 
 /// Writes a text as a header value: plainly where that is possible, otherwise as `=?base64?…?=`.
-pub fn encode(text: &str) -> HeaderValue {
+pub(crate) fn encode(text: &str) -> HeaderValue {
     let plain =
         text.bytes().all(|byte| (0x20..=0x7e).contains(&byte)) && text.trim() == text && encoded(text).is_none();
     let written = if plain { text.to_owned() } else { format!("{PREFIX}{}{SUFFIX}", BASE64_STANDARD.encode(text)) };
@@ -22,7 +22,7 @@ pub fn encode(text: &str) -> HeaderValue {
 }
 
 /// Reads the text of a header value; `None` if it is marked as base64 and is not base64 of a text.
-pub fn decode(header: &str) -> Option<String> {
+pub(crate) fn decode(header: &str) -> Option<String> {
     match encoded(header) {
         Some(inner) => String::from_utf8(BASE64_STANDARD.decode(inner).ok()?).ok(),
         None => Some(header.to_owned()),

@@ -13,7 +13,7 @@ use crate::rpc::header::{METHOD, NAME, PARAM_PREFIX, decode, encode};
 
 /// The arguments of tools that headers repeat (`x-mcp-header` in their schemas).
 #[derive(Default)]
-pub struct ToolHeaders(Mutex<HashMap<String, Vec<HeaderArgument>>>);
+pub(crate) struct ToolHeaders(Mutex<HashMap<String, Vec<HeaderArgument>>>);
 
 /// An argument that a header repeats.
 struct HeaderArgument {
@@ -24,7 +24,7 @@ struct HeaderArgument {
 
 impl ToolHeaders {
     /// Reads the marks of a tool's schema; an error says why the tool cannot be used.
-    pub fn learn(&self, tool: &str, schema: Option<&RawValue>) -> Result<(), String> {
+    pub(crate) fn learn(&self, tool: &str, schema: Option<&RawValue>) -> Result<(), String> {
         let marked = schema.filter(|schema| json::SHOWN.is_in(schema.get()));
         let shown = match marked {
             Some(schema) => read_marks(&serde_json::from_str(schema.get()).map_err(|error| error.to_string())?)?,
@@ -40,7 +40,7 @@ impl ToolHeaders {
     }
 
     /// Checks that the headers of a received request match its arguments; an error says what is wrong.
-    pub fn check(&self, tool: &str, arguments: Option<&str>, given: &[(String, String)]) -> Result<(), String> {
+    pub(crate) fn check(&self, tool: &str, arguments: Option<&str>, given: &[(String, String)]) -> Result<(), String> {
         let tools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(shown) = tools.get(tool) else { return Ok(()) };
         for HeaderArgument { path, header } in shown {
@@ -83,7 +83,7 @@ fn argument(arguments: Option<&str>, path: &[String]) -> Option<String> {
 }
 
 /// Adds the headers that describe a request or notification.
-pub fn describe(method: &str, params: &str, tools: &ToolHeaders, headers: &mut Vec<(HeaderName, HeaderValue)>) {
+pub(super) fn describe(method: &str, params: &str, tools: &ToolHeaders, headers: &mut Vec<(HeaderName, HeaderValue)>) {
     #[derive(Deserialize, Default)]
     struct Params<'a> {
         name: Option<String>,

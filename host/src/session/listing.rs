@@ -203,7 +203,7 @@ fn learn_headers(tool: &RawValue, session: &Session) -> bool {
 
 /// The valid lists. The cache belongs to one session, so private lists stay private.
 #[derive(Debug, Default)]
-pub struct ListCache(Mutex<[CacheSlot; 4]>);
+pub(super) struct ListCache(Mutex<[CacheSlot; 4]>);
 
 #[derive(Debug, Default)]
 struct CacheSlot {
@@ -221,7 +221,7 @@ struct CachedListing {
 
 impl ListCache {
     /// Removes the lists that this event makes outdated.
-    pub fn invalidate(&self, event: &ServerEvent) {
+    pub(super) fn invalidate(&self, event: &ServerEvent) {
         let kinds: &[ListKind] = match event {
             ServerEvent::ToolsChanged => &[ListKind::Tools],
             ServerEvent::ResourcesChanged => &[ListKind::Resources, ListKind::Templates],

@@ -6,7 +6,7 @@ use crate::json::{JsonObject, META};
 use crate::transport::RequestId;
 
 /// Adds members to the `_meta` of params; `meta` is empty or a list of members without braces.
-pub fn with_meta(params: &str, meta: &str, progress: Option<RequestId>) -> String {
+pub(super) fn with_meta(params: &str, meta: &str, progress: Option<RequestId>) -> String {
     let token = progress.map(|id| format!(r#""progressToken":{id}"#)).unwrap_or_default();
     let comma = if token.is_empty() || meta.is_empty() { "" } else { "," };
     let members = format!("{token}{comma}{meta}");
@@ -29,7 +29,7 @@ pub fn with_meta(params: &str, meta: &str, progress: Option<RequestId>) -> Strin
 }
 
 /// Adds members to params, and replaces existing ones.
-pub fn with_members(params: &str, more: &[(&str, &RawValue)]) -> String {
+pub(super) fn with_members(params: &str, more: &[(&str, &RawValue)]) -> String {
     let mut object = JsonObject::read(params).unwrap_or_default();
     for (name, value) in more {
         object.set(name, value);

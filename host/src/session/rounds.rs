@@ -17,7 +17,11 @@ use crate::json::{JsonObject, RESULT_TYPE, has_escaped_ascii, to_raw};
 use crate::rpc::code::{METHOD_NOT_FOUND, MISSING_CAPABILITY};
 
 /// Sends a request until the result is complete.
-pub async fn run(session: &Session, request: &SessionRequest<'_>, caller: &Caller) -> Result<Reply, RequestError> {
+pub(super) async fn run(
+    session: &Session,
+    request: &SessionRequest<'_>,
+    caller: &Caller,
+) -> Result<Reply, RequestError> {
     let started = Instant::now();
     let given = caller.input.members();
     let params = match given.as_slice() {

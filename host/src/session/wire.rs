@@ -26,7 +26,7 @@ use credential_filter::CredentialFilter;
 use inbox::{HandshakeResult, Inbox};
 
 /// A connection on which requests are matched with their answers.
-pub struct Wire {
+pub(super) struct Wire {
     inbox: Arc<Inbox>,
     transport: Arc<dyn Transport>,
     next_id: AtomicU64,
@@ -38,7 +38,7 @@ pub struct Wire {
 }
 
 /// A request to a server.
-pub struct WireRequest<'a> {
+pub(super) struct WireRequest<'a> {
     /// The method.
     pub method: &'a str,
     /// Builds the JSON object of its parameters from the id of the request (which is also its progress token).
@@ -57,7 +57,7 @@ pub struct WireRequest<'a> {
 
 impl Wire {
     /// Connects to the endpoint. Nothing that it returns contains a credential of `secrets` or of the endpoint.
-    pub async fn open(
+    pub(super) async fn open(
         endpoint: &Endpoint,
         handler: Arc<dyn Handler>,
         secrets: &Arc<Mutex<Secrets>>,
@@ -78,7 +78,7 @@ impl Wire {
     }
 
     /// Sends a request and waits for its answer. Dropping the future gives up the request and notifies the server.
-    pub async fn request(&self, ask: WireRequest<'_>) -> Result<Reply, RequestError> {
+    pub(super) async fn request(&self, ask: WireRequest<'_>) -> Result<Reply, RequestError> {
         let WireRequest { method, params, headers, timeouts, progress, handler, cancellable } = ask;
         let limit = timeouts.idle.min(timeouts.total);
         if limit.is_zero() {
@@ -153,28 +153,28 @@ impl Wire {
     }
 
     /// Returns how many messages the server has sent.
-    pub fn messages(&self) -> u64 {
+    pub(super) fn messages(&self) -> u64 {
         self.inbox.pending.messages()
     }
 
     /// Returns until when the server may be silent because it works on a request; `None` if it is idle.
-    pub fn busy_until(&self) -> Option<Instant> {
+    pub(super) fn busy_until(&self) -> Option<Instant> {
         let end = self.inbox.pending.oldest_request()?.deadline(self.inbox.last_question());
         (end > Instant::now()).then_some(end)
     }
 
     /// Waits until the server has sent more than `seen` messages, a request is given up, or `until` is reached.
-    pub async fn wait_for_change(&self, seen: u64, until: Instant) {
+    pub(super) async fn wait_for_change(&self, seen: u64, until: Instant) {
         self.inbox.pending.wait_for_change(seen, until).await;
     }
 
     /// Sets the reason why the connection is about to be closed, for the errors of its open requests.
-    pub fn abandon(&self, why: String) {
+    pub(super) fn abandon(&self, why: String) {
         self.inbox.pending.abandon(why);
     }
 
     /// Sends a notification.
-    pub async fn notify(
+    pub(super) async fn notify(
         &self,
         method: &str,
         params: Option<&str>,
@@ -189,7 +189,7 @@ impl Wire {
     }
 
     /// Completes the handshake, which settles the era.
-    pub fn complete_handshake(&self, era: Era, headers: Vec<(http::HeaderName, http::HeaderValue)>) {
+    pub(super) fn complete_handshake(&self, era: Era, headers: Vec<(http::HeaderName, http::HeaderValue)>) {
         let _ = self.inbox.handshake.set(HandshakeResult { era, headers: headers.clone() });
         let stream = match era {
             Era::Legacy => ServerStream::Open(headers),
@@ -199,52 +199,52 @@ impl Wire {
     }
 
     /// Subscribes to the events of the server.
-    pub fn events(&self) -> broadcast::Receiver<ServerEvent> {
+    pub(super) fn events(&self) -> broadcast::Receiver<ServerEvent> {
         self.inbox.events()
     }
 
     /// Returns the cached lists.
-    pub fn list_cache(&self) -> Arc<ListCache> {
+    pub(super) fn list_cache(&self) -> Arc<ListCache> {
         Arc::clone(&self.inbox.list_cache)
     }
 
     /// Returns the handler of the server's questions.
-    pub fn handler(&self) -> &Arc<dyn Handler> {
+    pub(super) fn handler(&self) -> &Arc<dyn Handler> {
         &self.inbox.handler
     }
 
     /// Spawns a task that ends with the connection.
-    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.inbox.spawn(task);
     }
 
     /// Returns why the connection was closed, if it was.
-    pub fn close_reason(&self) -> Option<RequestError> {
+    pub(super) fn close_reason(&self) -> Option<RequestError> {
         self.inbox.pending.close_reason().map(|failed| self.filter.failed(failed))
     }
 
     /// Reports whether the transport is Streamable HTTP.
-    pub fn is_web(&self) -> bool {
+    pub(super) fn is_web(&self) -> bool {
         self.web
     }
 
     /// Returns the process id of the server, if it is a child process.
-    pub fn pid(&self) -> Option<u32> {
+    pub(super) fn pid(&self) -> Option<u32> {
         self.transport.pid()
     }
 
     /// Returns the last lines that the server wrote to its standard error.
-    pub fn stderr_tail(&self) -> String {
+    pub(super) fn stderr_tail(&self) -> String {
         self.filter.text(&self.transport.stderr_tail())
     }
 
     /// Reports whether the gate itself closes or has closed the connection.
-    pub fn is_closing(&self) -> bool {
+    pub(super) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
     }
 
     /// Closes the connection gracefully.
-    pub async fn close(&self) {
+    pub(super) async fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
         self.transport.close().await;
         self.inbox.pending.close(RequestError::unsent(Failure::Closed));

@@ -11,7 +11,7 @@ use super::SpillError;
 use crate::private_files;
 
 /// Returns the default folder: in the user's cache folder, or else one per user among temporary files.
-pub fn default_dir() -> PathBuf {
+pub(crate) fn default_dir() -> PathBuf {
     dir_from(|name| env::var_os(name))
 }
 

@@ -17,7 +17,7 @@ use crate::config::secrets::Secrets;
 
 /// A program that makes summaries. Its `Debug` shows no arguments and no values of variables, which may be secrets.
 #[derive(Clone, PartialEq, Eq)]
-pub struct SummaryCommand {
+pub(crate) struct SummaryCommand {
     /// The program, by path or by name; it does not run in a shell.
     pub command: String,
     /// Its arguments.

@@ -16,7 +16,7 @@ use crate::web::errors::{innermost, lower_first};
 use crate::web::reach::Zone;
 
 /// An endpoint that makes summaries. Its `Debug` shows no key, login or query.
-pub struct SummaryEndpoint {
+pub(crate) struct SummaryEndpoint {
     url: Url,
     model: String,
     authorization: Option<HeaderValue>,
@@ -27,7 +27,7 @@ pub struct SummaryEndpoint {
 impl SummaryEndpoint {
     /// Checks the configuration without sending anything. The URL is that of the API, such as
     /// `http://localhost:11434/v1`, or of its `/chat/completions`; the endpoint expects the key as a bearer token.
-    pub fn new(url: &str, model: String, api_key: Option<&str>) -> Result<Self, SummarizeError> {
+    pub(crate) fn new(url: &str, model: String, api_key: Option<&str>) -> Result<Self, SummarizeError> {
         // Errors repeat neither the URL nor the key, which may be secrets.
         let wrong = |why: &str| SummarizeError::Settings(why.to_owned());
         let mut url = Url::parse(url).map_err(|error| wrong(&format!("the url is not an address: {error}")))?;

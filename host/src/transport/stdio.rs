@@ -29,7 +29,7 @@ use stdout::StdoutReader;
 use supervisor::{ProcessSupervisor, StdioShared};
 
 /// Starts the program; the receiver gets its messages and learns of its end.
-pub async fn open(program: &Program, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
+pub(super) async fn open(program: &Program, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
     let SpawnedProcess { child, group, stdin, stdout, stderr } = spawn::spawn(program).map_err(RequestError::unsent)?;
     let shared = Arc::new(StdioShared {
         group,

@@ -4,13 +4,13 @@ use super::{ResolvedTool, State};
 use crate::execution::Event;
 
 /// Names a tool, for texts.
-pub fn describe_tool(meant: &ResolvedTool) -> String {
+pub(super) fn describe_tool(meant: &ResolvedTool) -> String {
     format!("tool {:?} of server {:?}", meant.entry.tool.name, meant.server)
 }
 
 impl State {
     /// Describes what the call was waiting for.
-    pub fn awaits(&self) -> &'static str {
+    pub(super) fn awaits(&self) -> &'static str {
         match self {
             State::Connecting(_) => "connecting servers",
             State::Asking => "waiting for approval",
@@ -25,7 +25,7 @@ impl State {
 }
 
 /// Names the event that the host reported.
-pub fn name_of(event: &Event) -> &'static str {
+pub(super) fn name_of(event: &Event) -> &'static str {
     match event {
         Event::Connected => "connected",
         Event::Answered(_) => "answered",

@@ -4,7 +4,7 @@ use super::{Ending, Kind, Member, Objects, Span, flow};
 use crate::masking::escapes::BREAK;
 
 /// Returns the values of Secrets in all block mappings of a text.
-pub fn scan(text: &str) -> Vec<Span> {
+pub(super) fn scan(text: &str) -> Vec<Span> {
     let mut scanner = Scanner { text, objects: Objects::default(), columns: Vec::new(), last_line: 0, is_cut: false };
     let mut start = 0;
     for line in text.split_inclusive('\n') {

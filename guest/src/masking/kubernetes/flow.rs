@@ -4,7 +4,7 @@ use super::{Ending, Member, Objects, Span};
 use crate::masking::escapes::BREAK;
 
 /// Returns the values of Secrets in all objects of a text.
-pub fn scan(text: &str) -> Vec<Span> {
+pub(super) fn scan(text: &str) -> Vec<Span> {
     let mut objects = Objects::default();
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -19,7 +19,7 @@ pub fn scan(text: &str) -> Vec<Span> {
 }
 
 /// Reads the object or list at `start`, up to its end or to `end`; returns the position after it.
-pub fn object(text: &str, start: usize, end: usize, objects: &mut Objects) -> usize {
+pub(super) fn object(text: &str, start: usize, end: usize, objects: &mut Objects) -> usize {
     let bytes = &text.as_bytes()[..end];
     let base = objects.open.len();
     let mut at = start;

@@ -6,7 +6,7 @@ use super::{MAX_NAME, MIN_VALUE, NameRelation, NamedValue, may_name};
 use crate::masking::Span;
 
 /// Reports the entries, pairs and rows of a text, which need be neither JSON as a whole nor complete.
-pub fn find(text: &str, found: &mut Vec<NamedValue>) {
+pub(super) fn find(text: &str, found: &mut Vec<NamedValue>) {
     let mut reader = Reader { text, frames: Vec::new(), found };
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -6,7 +6,7 @@ use super::{MAX_NAME, MIN_VALUE, NameRelation, NamedValue, may_name};
 use crate::masking::Span;
 
 /// Reports the cells of tables and the values below names.
-pub fn find(text: &str, found: &mut Vec<NamedValue>) {
+pub(super) fn find(text: &str, found: &mut Vec<NamedValue>) {
     let mut header: Option<Header> = None;
     let mut start = 0;
     while start < text.len() {

@@ -1,7 +1,7 @@
 //! The page of `toolgate access --html`: one file that needs nothing else.
 
 /// Returns the page with this JSON as its data.
-pub fn page(json: &str) -> String {
+pub(super) fn page(json: &str) -> String {
     // Only the start of a tag or of a comment could end a script early, and both start with `<`. In JSON, `<` occurs
     // only in strings.
     let (before, after) = PAGE.split_once(HERE).expect("the page has a place for its data");

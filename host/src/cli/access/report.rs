@@ -18,7 +18,7 @@ use crate::cli::table;
 /// The report, as `--json` prints it.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-pub struct AccessReport {
+pub(super) struct AccessReport {
     #[serde(flatten)]
     found: ReportRows,
     failed: Vec<FailedServer>,
@@ -82,7 +82,7 @@ struct RowVerdict {
 
 impl AccessReport {
     /// Creates a report of who may call what, with the rules that match no tool, which people see in the log.
-    pub fn rights(
+    pub(super) fn rights(
         rows: Vec<(&str, &AccessTool, &AccessRight)>,
         failed: Vec<FailedServer>,
         unmatched: Vec<UnmatchedRule>,
@@ -96,7 +96,7 @@ impl AccessReport {
     }
 
     /// Creates a report of changed rights, with the rules that match no tool.
-    pub fn changes(found: &[AccessChange], failed: Vec<FailedServer>, unmatched: Vec<UnmatchedRule>) -> Self {
+    pub(super) fn changes(found: &[AccessChange], failed: Vec<FailedServer>, unmatched: Vec<UnmatchedRule>) -> Self {
         let changed = |change: &AccessChange| ChangeRow {
             principal: change.principal.clone(),
             tool: RowTool::of(&change.tool, &[&change.after, &change.before]),
@@ -140,7 +140,7 @@ impl RowVerdict {
 
 /// How a report is printed.
 #[derive(Clone, Copy)]
-pub enum ReportFormat {
+pub(super) enum ReportFormat {
     /// A table for people, and a summary.
     Table,
     /// JSON.
@@ -152,7 +152,7 @@ pub enum ReportFormat {
 }
 
 /// Prints the report in this format.
-pub fn print(context: &CliContext, format: ReportFormat, report: &AccessReport) -> Result<(), CliError> {
+pub(super) fn print(context: &CliContext, format: ReportFormat, report: &AccessReport) -> Result<(), CliError> {
     match format {
         ReportFormat::Json => context.print_json(report),
         ReportFormat::Csv => context.print(&csv(report)),

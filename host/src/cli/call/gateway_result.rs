@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::cli::error::CliError;
 
 /// A gateway's answer to a call.
-pub struct GatewayResult {
+pub(super) struct GatewayResult {
     /// How the call ended.
     pub code: Code,
     /// The text of the answer or of the error.
@@ -25,7 +25,7 @@ pub struct GatewayResult {
 
 impl GatewayResult {
     /// Reads the result; the component extracts its text.
-    pub fn read(json: &str, logic: &mut Supervisor) -> Result<Self, CliError> {
+    pub(super) fn read(json: &str, logic: &mut Supervisor) -> Result<Self, CliError> {
         let extracted = logic.extract(&json.to_owned())?;
         let extracted =
             extracted.map_err(|why| CliError::ServerError(format!("the gateway's answer: {}", why.error_text())))?;
@@ -47,7 +47,7 @@ impl GatewayResult {
     }
 
     /// Cuts the text to this many bytes.
-    pub fn cut(&mut self, logic: &mut Supervisor, most: u64) -> Result<(), CliError> {
+    pub(super) fn cut(&mut self, logic: &mut Supervisor, most: u64) -> Result<(), CliError> {
         let cut = logic.truncate(&self.text, most, "the answer is larger than the limit")?;
         if cut != self.text {
             self.text = cut;
@@ -57,17 +57,17 @@ impl GatewayResult {
     }
 
     /// Returns the last lines that the server's process wrote to its standard error before it exited.
-    pub fn stderr(&self) -> Option<String> {
+    pub(super) fn stderr(&self) -> Option<String> {
         member(&self.outcome, "stderr")
     }
 
     /// Returns the additional data of the server's error.
-    pub fn error_data(&self) -> Option<Box<RawValue>> {
+    pub(super) fn error_data(&self) -> Option<Box<RawValue>> {
         member::<JsonObject>(&self.outcome, "error")?.remove("data")
     }
 
     /// Returns the JSON that `call --json` prints without a gateway.
-    pub fn to_json(&self) -> JsonObject {
+    pub(super) fn to_json(&self) -> JsonObject {
         let null = to_raw(&());
         let or_null = |name: &str| self.outcome.get(name).unwrap_or(&null);
         let mut out = JsonObject::default();

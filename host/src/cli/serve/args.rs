@@ -6,7 +6,7 @@ use crate::config::model::GatewayNames;
 
 /// The arguments of `toolgate serve`.
 #[derive(clap::Args, Clone)]
-pub struct Args {
+pub(crate) struct Args {
     /// Serve HTTP at this address instead of standard input and output; without a value, at gateway.http or
     /// 127.0.0.1:8808
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1)]

@@ -28,7 +28,7 @@ use crate::cli::logic_args::LogicArgs;
 use crate::cli::signals::Signals;
 
 /// Keeps a gateway in step with its configuration file.
-pub struct Reloader {
+pub(super) struct Reloader {
     args: Args,
     origin: ConfigFile,
     variables: Variables,
@@ -43,7 +43,7 @@ pub struct Reloader {
 }
 
 /// Changes the listener that serves the clients.
-pub enum ListenerControl {
+pub(super) enum ListenerControl {
     Http(HttpControl),
     Stdio(StdioControl),
 }
@@ -67,7 +67,7 @@ enum ReloadError {
 
 impl Reloader {
     /// Creates the reloader of a gateway that was set up from this file.
-    pub fn new(
+    pub(super) fn new(
         args: &Args,
         origin: ConfigFile,
         variables: &Variables,
@@ -94,7 +94,7 @@ impl Reloader {
     }
 
     /// Shows the configured shadow policy as pending before anybody asks for it.
-    pub fn show_pending_shadow(&self, gateway: &Gateway) {
+    pub(super) fn show_pending_shadow(&self, gateway: &Gateway) {
         ShadowLoader::show_pending(gateway, self.shadow.as_ref());
     }
 

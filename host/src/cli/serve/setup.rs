@@ -18,7 +18,7 @@ use crate::cli::context::check_configured;
 use crate::cli::error::CliError;
 
 /// The settings of a gateway.
-pub struct GatewaySetup {
+pub(super) struct GatewaySetup {
     /// The configuration.
     pub config: Config,
     /// How tools are named, and what each principal may use.
@@ -37,7 +37,7 @@ pub struct GatewaySetup {
 
 impl GatewaySetup {
     /// Resolves the gateway's settings.
-    pub fn new(args: &Args, config: Config, variables: &Variables) -> Result<Self, CliError> {
+    pub(super) fn new(args: &Args, config: Config, variables: &Variables) -> Result<Self, CliError> {
         if let Some(server) = &args.expose {
             check_configured(&config, server)?;
         }

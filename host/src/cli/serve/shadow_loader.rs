@@ -16,7 +16,7 @@ use crate::cli::style;
 
 /// The shadow policy of a gateway, as its files were when they were read.
 #[derive(Default)]
-pub struct ShadowLoader {
+pub(super) struct ShadowLoader {
     /// The configured shadow policy, and digests of its files.
     loaded: Option<(ResolvedShadow, Vec<Option<[u8; 32]>>)>,
 }
@@ -24,7 +24,13 @@ pub struct ShadowLoader {
 impl ShadowLoader {
     /// Starts the wanted shadow policy; a running one continues if nothing has changed and `anew` is false. A failure
     /// is logged and affects nothing else.
-    pub async fn update(&mut self, gateway: &Gateway, logic: &LogicArgs, wanted: Option<ResolvedShadow>, anew: bool) {
+    pub(super) async fn update(
+        &mut self,
+        gateway: &Gateway,
+        logic: &LogicArgs,
+        wanted: Option<ResolvedShadow>,
+        anew: bool,
+    ) {
         ShadowLoader::show_pending(gateway, wanted.as_ref());
         let logic = logic.clone();
         let read = move || {
@@ -60,7 +66,7 @@ impl ShadowLoader {
     }
 
     /// Shows the wanted shadow policy as pending if none runs yet.
-    pub fn show_pending(gateway: &Gateway, wanted: Option<&ResolvedShadow>) {
+    pub(super) fn show_pending(gateway: &Gateway, wanted: Option<&ResolvedShadow>) {
         if let Some(wanted) = wanted
             && gateway.shadow().is_none()
         {
@@ -69,7 +75,7 @@ impl ShadowLoader {
     }
 
     /// Returns the files to watch.
-    pub fn watched_files(wanted: Option<&ResolvedShadow>) -> impl Iterator<Item = WatchedFile> {
+    pub(super) fn watched_files(wanted: Option<&ResolvedShadow>) -> impl Iterator<Item = WatchedFile> {
         wanted.into_iter().flat_map(files).map(|path| WatchedFile::new(path.to_owned()))
     }
 }

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 /// A watched file.
 #[derive(Debug, Clone)]
-pub struct WatchedFile {
+pub(super) struct WatchedFile {
     /// The file.
     pub path: PathBuf,
     stamp: Option<FileStamp>,
@@ -25,19 +25,19 @@ pub struct WatchedFile {
 
 impl WatchedFile {
     /// Starts to watch a file with its current content.
-    pub fn new(path: PathBuf) -> Self {
+    pub(super) fn new(path: PathBuf) -> Self {
         let mut watched = WatchedFile { path, stamp: None, content: None, permissions: None };
         watched.check_changed();
         watched
     }
 
     /// Starts to watch a file that was read before, and may have changed since.
-    pub fn with_content(path: PathBuf, text: &str) -> Self {
+    pub(super) fn with_content(path: PathBuf, text: &str) -> Self {
         WatchedFile { path, stamp: None, content: Some(Sha256::digest(text).into()), permissions: None }
     }
 
     /// Reports whether the content or the permissions have changed since the last check.
-    pub fn check_changed(&mut self) -> bool {
+    pub(super) fn check_changed(&mut self) -> bool {
         let metadata = fs::metadata(&self.path).ok();
         // A pipe or other special file can be read only once, and reading it may block.
         if metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) {

@@ -6,7 +6,7 @@ use crate::cli::table;
 
 /// The whole report.
 #[derive(Debug, Deserialize)]
-pub struct StatusReport {
+pub(crate) struct StatusReport {
     /// The gateway itself.
     pub gateway: Option<GatewayInfo>,
     /// True if it is ready, by the configured rule.
@@ -17,7 +17,7 @@ pub struct StatusReport {
 
 /// The gateway itself.
 #[derive(Debug, Deserialize)]
-pub struct GatewayInfo {
+pub(crate) struct GatewayInfo {
     /// Its process id.
     pub pid: u32,
     /// The version of its program.
@@ -34,7 +34,7 @@ pub struct GatewayInfo {
 
 /// A listener of the gateway.
 #[derive(Debug, Deserialize)]
-pub struct ListenerInfo {
+pub(crate) struct ListenerInfo {
     listener: String,
     address: String,
     /// How many connections and requests it refused.
@@ -43,7 +43,7 @@ pub struct ListenerInfo {
 
 /// One server.
 #[derive(Debug, Deserialize, Clone, PartialEq)]
-pub struct ServerReport {
+pub(crate) struct ServerReport {
     /// Its id.
     pub server: String,
     /// Its state.
@@ -73,7 +73,7 @@ pub struct ServerReport {
 
 /// Statistics of a server's calls.
 #[derive(Debug, Deserialize, Clone, PartialEq)]
-pub struct CallCounts {
+pub(crate) struct CallCounts {
     /// All calls.
     pub calls: u64,
     /// Calls that failed.
@@ -92,7 +92,7 @@ pub struct CallCounts {
 
 /// A queue of calls.
 #[derive(Debug, Deserialize, Clone, PartialEq)]
-pub struct QueueReport {
+pub(crate) struct QueueReport {
     /// How many calls wait.
     pub waiting: u64,
 }
@@ -105,14 +105,14 @@ struct LastErrorReport {
 
 impl GatewayInfo {
     /// Returns the address of the HTTP listener, if there is one.
-    pub fn address(&self) -> Option<&str> {
+    pub(crate) fn address(&self) -> Option<&str> {
         self.listeners.iter().find(|info| info.listener == "http").map(|info| info.address.as_str())
     }
 }
 
 impl ServerReport {
     /// Returns what is wrong with the server now, or was last.
-    pub fn last_problem(&self) -> Option<String> {
+    pub(crate) fn last_problem(&self) -> Option<String> {
         let error = || {
             let LastErrorReport { text, ago_s } = self.last_error.as_ref()?;
             Some(format!("{} ({} ago)", table::first_and_last_line(text), age(*ago_s)))
@@ -122,14 +122,14 @@ impl ServerReport {
     }
 
     /// Returns the parts whose change a person would want to see.
-    pub fn notable_state(&self) -> impl PartialEq + use<> {
+    pub(crate) fn notable_state(&self) -> impl PartialEq + use<> {
         let error = self.last_error.as_ref().map(|error| error.text.clone());
         (self.state.clone(), self.version.clone(), self.tools, self.restarts, self.pid, self.problem.clone(), error)
     }
 }
 
 /// Formats a time span in one unit.
-pub fn age(seconds: u64) -> String {
+pub(crate) fn age(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds}s"),
         60..3600 => format!("{}m", seconds / 60),
@@ -139,7 +139,7 @@ pub fn age(seconds: u64) -> String {
 }
 
 /// Formats a short time span with two or three digits.
-pub fn milliseconds(time: f64) -> String {
+pub(crate) fn milliseconds(time: f64) -> String {
     match time {
         ..1.0 => format!("{time:.2}ms"),
         1.0..10.0 => format!("{time:.1}ms"),

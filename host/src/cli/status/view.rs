@@ -8,21 +8,21 @@ use crate::cli::remote::RemoteGateway;
 use crate::cli::{style, table};
 
 /// The page of the API with the report.
-pub const PAGE: &str = "api/v1/servers";
+pub(super) const PAGE: &str = "api/v1/servers";
 
 /// Reads the report.
-pub fn read(remote: &RemoteGateway, page: &str) -> Result<StatusReport, CliError> {
+pub(super) fn read(remote: &RemoteGateway, page: &str) -> Result<StatusReport, CliError> {
     serde_json::from_str(page).map_err(|error| remote.unexpected_answer(&error))
 }
 
 /// Prints the whole answer of the gateway as JSON.
-pub fn print_json(remote: &RemoteGateway, page: &str) -> Result<(), CliError> {
+pub(super) fn print_json(remote: &RemoteGateway, page: &str) -> Result<(), CliError> {
     let page = serde_json::from_str::<JsonObject>(page).map_err(|error| remote.unexpected_answer(&error))?;
     remote.printer.print_json(&page)
 }
 
 /// Draws the report for people; a narrow terminal gets fewer columns.
-pub fn draw(report: &StatusReport) -> String {
+pub(super) fn draw(report: &StatusReport) -> String {
     let is_narrow = matches!(table::width(), Some(..WIDE));
     let columns: Vec<_> = COLUMNS.iter().filter(|column| !is_narrow || column.is_vital).collect();
     let titles: Vec<_> = columns.iter().map(|column| column.title).collect();

@@ -14,7 +14,7 @@ use crate::cli::remote::RemoteGateway;
 use crate::cli::{printer, style};
 
 /// Shows changes for as long as the gateway runs.
-pub async fn run(remote: &RemoteGateway, json: bool) -> Result<ExitCode, CliError> {
+pub(super) async fn run(remote: &RemoteGateway, json: bool) -> Result<ExitCode, CliError> {
     let listened = remote.operator().listen("api/v1/events").await;
     let mut changes = listened.map_err(|failed| remote.failure(&failed))?;
     let on_terminal = std::io::stdout().is_terminal() && !json;

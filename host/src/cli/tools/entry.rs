@@ -11,7 +11,7 @@ use crate::cli::error::CliError;
 use crate::cli::requests;
 
 /// A tool in a list.
-pub struct ToolEntry {
+pub(super) struct ToolEntry {
     /// The name to show and to call.
     pub name: String,
     /// Its server.
@@ -28,7 +28,7 @@ pub struct ToolEntry {
 
 impl ToolEntry {
     /// Returns the tools of a gate, with masked descriptions and schemas.
-    pub fn all(tools: Vec<ExposedTool>, gate: &Gate) -> Result<Vec<Self>, CliError> {
+    pub(super) fn all(tools: Vec<ExposedTool>, gate: &Gate) -> Result<Vec<Self>, CliError> {
         let describe = |tool: &ExposedTool| {
             let mut described = JsonObject::default();
             if let Some(definition) = gate.definition(&tool.tool) {
@@ -62,7 +62,7 @@ impl ToolEntry {
     }
 
     /// Reads a tool from the JSON of `tools --json` or of a gateway.
-    pub fn from_json(mut listed: JsonObject) -> Option<Self> {
+    pub(super) fn from_json(mut listed: JsonObject) -> Option<Self> {
         let text = |name: &str| requests::member_text(&listed, name);
         let (name, server, tool) = (text("name")?, text("server")?, text("tool")?);
         let description = text("description");
@@ -73,7 +73,7 @@ impl ToolEntry {
     }
 
     /// Returns the server's definition under the name that is shown.
-    pub fn renamed_definition(&self) -> JsonObject {
+    pub(super) fn renamed_definition(&self) -> JsonObject {
         let mut definition = self.definition.clone();
         definition.set("name", &self.name);
         if let Some(description) = &self.description {
@@ -83,7 +83,7 @@ impl ToolEntry {
     }
 
     /// Returns JSON for programs: the name, the server, and the server's definition.
-    pub fn to_json(&self) -> JsonObject {
+    pub(super) fn to_json(&self) -> JsonObject {
         let mut out = JsonObject::default();
         out.set("name", &self.name);
         out.set("server", &self.server);
@@ -96,12 +96,12 @@ impl ToolEntry {
 }
 
 /// Returns the audience for a target, without a prefix.
-pub fn audience(target: naming::Target) -> naming::Audience {
+pub(super) fn audience(target: naming::Target) -> naming::Audience {
     naming::Audience { target, prefix: String::new() }
 }
 
 /// Gives tools names and schemas that the target accepts.
-pub fn fit(entries: &mut [ToolEntry], target: naming::Target, logic: &mut Supervisor) -> Result<(), CliError> {
+pub(super) fn fit(entries: &mut [ToolEntry], target: naming::Target, logic: &mut Supervisor) -> Result<(), CliError> {
     let candidate = |entry: &ToolEntry| naming::Candidate {
         tool: ToolRef { server: entry.server.clone(), tool: entry.tool.clone() },
         schema: entry.schema.clone(),

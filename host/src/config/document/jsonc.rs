@@ -13,7 +13,7 @@ use super::line_index::LineIndex;
 use super::node::{DocumentFault, MAX_DEPTH, MapBuilder, MapEntry, Node, NodeValue, Scalar, ScalarKind};
 
 /// Parses JSON; the root is `None` if there is no value. Returns faults that other JSON parsers accept separately.
-pub fn read(text: &str, file: &Arc<Path>) -> Result<(Option<Node>, Vec<DocumentFault>), ConfigError> {
+pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<(Option<Node>, Vec<DocumentFault>), ConfigError> {
     let lines = LineIndex::new(text, file);
     let options = ParseOptions {
         allow_comments: true,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::super::model::FilePosition;
 
 /// The starts of the lines of a text.
-pub struct LineIndex<'t> {
+pub(crate) struct LineIndex<'t> {
     text: &'t str,
     starts: Vec<usize>,
     file: Arc<Path>,
@@ -17,14 +17,14 @@ pub struct LineIndex<'t> {
 
 impl<'t> LineIndex<'t> {
     /// Finds the starts of all lines.
-    pub fn new(text: &'t str, file: &Arc<Path>) -> Self {
+    pub(crate) fn new(text: &'t str, file: &Arc<Path>) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let starts = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
         LineIndex { text, starts, file: Arc::clone(file), last: Cell::new((0, 1)) }
     }
 
     /// Returns the position of the byte at this offset.
-    pub fn position(&self, offset: usize) -> FilePosition {
+    pub(crate) fn position(&self, offset: usize) -> FilePosition {
         let offset = self.text.floor_char_boundary(offset);
         let line = self.starts.partition_point(|start| *start <= offset);
         let start = self.starts[line.saturating_sub(1)];

@@ -6,7 +6,7 @@ use super::super::error::ConfigError;
 use super::super::model::FilePosition;
 
 /// A fault in a file whose rest can be read.
-pub struct DocumentFault {
+pub(crate) struct DocumentFault {
     /// The position of the fault.
     pub place: FilePosition,
     /// What is wrong, and what was read instead.
@@ -19,7 +19,7 @@ pub struct DocumentFault {
 
 /// A value with its position.
 #[derive(Clone)]
-pub struct Node {
+pub(crate) struct Node {
     /// The position where the value begins.
     pub place: FilePosition,
     /// The value.
@@ -28,7 +28,7 @@ pub struct Node {
 
 /// A scalar, a list or a map.
 #[derive(Clone)]
-pub enum NodeValue {
+pub(crate) enum NodeValue {
     /// A value without parts.
     Scalar(Scalar),
     /// A list.
@@ -39,7 +39,7 @@ pub enum NodeValue {
 
 /// A value without parts. Its text is kept, so that `1.10` and `0755` stay unchanged if text is expected.
 #[derive(Clone)]
-pub struct Scalar {
+pub(crate) struct Scalar {
     /// The text, without quotes and escapes.
     pub text: String,
     /// The type that the syntax gives it.
@@ -48,7 +48,7 @@ pub struct Scalar {
 
 /// The type of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ScalarKind {
+pub(crate) enum ScalarKind {
     /// No value.
     Null,
     /// `true` or `false`.
@@ -61,7 +61,7 @@ pub enum ScalarKind {
 
 /// A key of a map with its value.
 #[derive(Clone)]
-pub struct MapEntry {
+pub(crate) struct MapEntry {
     /// The key.
     pub key: String,
     /// The position of the key.
@@ -72,7 +72,7 @@ pub struct MapEntry {
 
 impl Node {
     /// Returns the entries if this is a map.
-    pub fn entries(&self) -> Option<&[MapEntry]> {
+    pub(crate) fn entries(&self) -> Option<&[MapEntry]> {
         match &self.value {
             NodeValue::Map(entries) => Some(entries),
             _ => None,
@@ -80,17 +80,17 @@ impl Node {
     }
 
     /// Returns the value of a key if this is a map that has it.
-    pub fn at(&self, key: &str) -> Option<&Node> {
+    pub(crate) fn at(&self, key: &str) -> Option<&Node> {
         self.entries()?.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
     /// Reports whether there is no value here.
-    pub fn is_null(&self) -> bool {
+    pub(crate) fn is_null(&self) -> bool {
         matches!(&self.value, NodeValue::Scalar(scalar) if scalar.kind == ScalarKind::Null)
     }
 
     /// Describes the kind of value in words; never the value itself, which may be a secret.
-    pub fn describe(&self) -> &'static str {
+    pub(crate) fn describe(&self) -> &'static str {
         match &self.value {
             NodeValue::List(_) => "a list",
             NodeValue::Map(_) => "a map",
@@ -106,7 +106,7 @@ impl Node {
 
 /// A map under construction.
 #[derive(Default)]
-pub struct MapBuilder {
+pub(super) struct MapBuilder {
     /// The entries so far.
     pub all: Vec<MapEntry>,
     /// The index of each key in the list, because a hostile file may have many.
@@ -115,7 +115,7 @@ pub struct MapBuilder {
 
 impl MapBuilder {
     /// Adds an entry; fails if its key was given before.
-    pub fn insert(&mut self, entry: MapEntry) -> Result<(), ConfigError> {
+    pub(super) fn insert(&mut self, entry: MapEntry) -> Result<(), ConfigError> {
         match self.describe_duplicate(&entry) {
             Some(text) => Err(ConfigError::syntax(entry.place, text)),
             None => {
@@ -126,13 +126,13 @@ impl MapBuilder {
     }
 
     /// Describes where the key of this entry was given before.
-    pub fn describe_duplicate(&self, entry: &MapEntry) -> Option<String> {
+    pub(super) fn describe_duplicate(&self, entry: &MapEntry) -> Option<String> {
         let FilePosition { line, column, .. } = self.index.get(&entry.key).map(|at| &self.all[*at].place)?;
         Some(format!("key {:?} is given twice; first at line {line}, column {column}", entry.key))
     }
 
     /// Adds an entry, replacing one with the same key.
-    pub fn replace(&mut self, entry: MapEntry) {
+    pub(super) fn replace(&mut self, entry: MapEntry) {
         match self.index.get(&entry.key) {
             Some(at) => self.all[*at] = entry,
             None => self.add(entry),
@@ -140,7 +140,7 @@ impl MapBuilder {
     }
 
     /// Adds an entry unless its key already exists.
-    pub fn add(&mut self, entry: MapEntry) {
+    pub(super) fn add(&mut self, entry: MapEntry) {
         if !self.index.contains_key(&entry.key) {
             self.index.insert(entry.key.clone(), self.all.len());
             self.all.push(entry);
@@ -149,4 +149,4 @@ impl MapBuilder {
 }
 
 /// No real configuration is nested deeper; the limit keeps hostile files from exhausting the stack.
-pub const MAX_DEPTH: usize = 64;
+pub(super) const MAX_DEPTH: usize = 64;

@@ -12,7 +12,7 @@ use super::line_index::LineIndex;
 use super::node::{MAX_DEPTH, MapEntry, Node, NodeValue, Scalar, ScalarKind};
 
 /// Parses TOML; a file without keys is an empty map.
-pub fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {
+pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {
     let lines = LineIndex::new(text, file);
     let document = Document::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);

@@ -11,7 +11,7 @@ use super::super::model::FilePosition;
 use super::node::{MAX_DEPTH, MapBuilder, MapEntry, Node, NodeValue, Scalar, ScalarKind};
 
 /// Parses YAML with one document; returns `None` if there is no value.
-pub fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {
+pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {
     let mut builder = YamlBuilder { file, open: Vec::new(), root: None, anchors: HashMap::new(), nodes: 0 };
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {

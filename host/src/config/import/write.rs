@@ -16,7 +16,7 @@ use super::super::{bytes, duration};
 
 /// Returns the configuration as YAML, with a comment that names its source. Settings for all servers are copied as
 /// written, so that no rule is lost.
-pub fn yaml<'n>(config: &Config, client: &str, of_all: impl IntoIterator<Item = (&'n str, &'n Node)>) -> String {
+pub(crate) fn yaml<'n>(config: &Config, client: &str, of_all: impl IntoIterator<Item = (&'n str, &'n Node)>) -> String {
     let mut writer = YamlWriter { out: String::new(), bare_dollar: config.settings.bare_dollar };
     let _ = writeln!(writer.out, "# Imported from {client}. Every key is explained in toolgate.example.yaml.");
     writer.line(0, "version: 1");

@@ -6,7 +6,7 @@ use super::super::section::{ChoiceForm, ConfigKey, KeyForm, name_of, read_keys, 
 
 /// The value of `auth` as written, before its type is known.
 #[derive(Default)]
-pub struct AuthDraft {
+pub(crate) struct AuthDraft {
     kind: Option<AuthKind>,
     token: Option<UnexpandedText>,
     key: Option<UnexpandedText>,
@@ -30,7 +30,7 @@ enum AuthKind {
 type Key = ConfigKey<AuthDraft>;
 
 /// The keys of `auth`.
-pub const AUTH: &[Key] = &[
+pub(crate) const AUTH: &[Key] = &[
     Key::new(
         "type",
         KeyForm::choice(&ChoiceForm(KINDS, |auth, choice| auth.kind = Some(choice))),
@@ -134,12 +134,12 @@ pub const AUTH: &[Key] = &[
 ];
 
 /// Reads `auth`.
-pub fn read_auth(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<ServerAuth, FieldError> {
+pub(crate) fn read_auth(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<ServerAuth, FieldError> {
     AuthDraft::default().read(field, context)
 }
 
 /// Reads `oauth`, which some clients write instead of `auth`; `false` means none.
-pub fn read_oauth(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<ServerAuth, FieldError> {
+pub(crate) fn read_oauth(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<ServerAuth, FieldError> {
     if let Ok(flag) = field.flag() {
         return Ok(if flag { ServerAuth::OAuth(Box::default()) } else { ServerAuth::None });
     }
@@ -235,10 +235,10 @@ const KINDS: &[(&str, AuthKind)] = &[
     ("oauth", AuthKind::OAuth),
 ];
 /// The values of `grant`.
-pub const GRANTS: &[(&str, OAuthGrant)] =
+pub(crate) const GRANTS: &[(&str, OAuthGrant)] =
     &[("authorization_code", OAuthGrant::AuthorizationCode), ("client_credentials", OAuthGrant::ClientCredentials)];
 /// The values of `token_auth`; the longer ones are OAuth's own names.
-pub const TOKEN_AUTHS: &[(&str, TokenAuth)] = &[
+pub(crate) const TOKEN_AUTHS: &[(&str, TokenAuth)] = &[
     ("basic", TokenAuth::Basic),
     ("post", TokenAuth::Post),
     ("private_key_jwt", TokenAuth::PrivateKeyJwt),

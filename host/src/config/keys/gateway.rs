@@ -7,13 +7,13 @@ use super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::model::{GatewayNames, GatewayRules, GatewayTls, UnexpandedText};
 use super::super::section::{ChoiceForm, ConfigKey, KeyForm, read_keys, read_section, schema};
 use address::{host, origin, read_listen_address};
-pub use token::TOKEN;
+pub(crate) use token::TOKEN;
 use token::read_tokens;
 
 type Key = ConfigKey<GatewayRules>;
 
 /// The keys of `gateway`.
-pub const GATEWAY: &[Key] = &[
+pub(crate) const GATEWAY: &[Key] = &[
     Key::new(
         "http",
         KeyForm::Custom(schema::text, |gateway, field, _| {
@@ -122,7 +122,7 @@ pub const GATEWAY: &[Key] = &[
 
 /// The value of `tls` as written, before it is known to be complete.
 #[derive(Debug, Default, PartialEq)]
-pub struct TlsDraft {
+pub(crate) struct TlsDraft {
     certificate: Option<UnexpandedText>,
     key: Option<UnexpandedText>,
 }
@@ -141,7 +141,7 @@ impl TlsDraft {
 type TlsKey = ConfigKey<TlsDraft>;
 
 /// The keys of `tls`.
-pub const TLS: &[TlsKey] = &[
+pub(crate) const TLS: &[TlsKey] = &[
     TlsKey::new(
         "certificate",
         KeyForm::UnexpandedText(|tls, text| tls.certificate = Some(text)),
@@ -156,7 +156,7 @@ pub const TLS: &[TlsKey] = &[
 ];
 
 /// Reads `gateway`.
-pub fn read_gateway(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<GatewayRules, FieldError> {
+pub(crate) fn read_gateway(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<GatewayRules, FieldError> {
     read_section(field, context, |field, context| {
         let mut gateway = GatewayRules::default();
         read_keys(GATEWAY, &mut gateway, field, context);

@@ -7,7 +7,7 @@ use super::super::section::{ConfigKey, KeyForm, read_keys, schema};
 type Key = ConfigKey<ConfigInput>;
 
 /// The keys of an input.
-pub const INPUT: &[Key] = &[
+pub(crate) const INPUT: &[Key] = &[
     Key::new("id", KeyForm::Text(|input, text| input.id = text), "The name that `${input:ID}` uses."),
     Key::new("description", KeyForm::Text(|input, text| input.description = Some(text)), "The question."),
     Key::new("password", KeyForm::Flag(|input, flag| input.password = flag), "Hide the answer while it is typed.")
@@ -40,7 +40,7 @@ pub const INPUT: &[Key] = &[
 ];
 
 /// Reads the `inputs` of toolgate's own files and of VS Code's.
-pub fn read_inputs(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Vec<ConfigInput>, FieldError> {
+pub(crate) fn read_inputs(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Vec<ConfigInput>, FieldError> {
     let mut inputs: Vec<ConfigInput> = Vec::new();
     for item in field.items()? {
         let mut input = ConfigInput::default();

@@ -10,7 +10,7 @@ use super::super::model::{HealthProbe, LifecycleRules};
 use super::super::section::{ChoiceForm, ConfigKey, KeyForm, read_span, schema};
 
 /// The keys of `lifecycle`.
-pub const LIFECYCLE: &[ConfigKey<LifecycleRules>] = &[
+pub(crate) const LIFECYCLE: &[ConfigKey<LifecycleRules>] = &[
     eager(),
     shared(),
     idle_timeout(),
@@ -29,7 +29,7 @@ impl AsMut<LifecycleRules> for LifecycleRules {
 }
 
 /// The key `eager`.
-pub const fn eager<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+pub(crate) const fn eager<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
     ConfigKey::<T>::new(
         "eager",
         KeyForm::Flag(|target, flag| target.as_mut().eager = flag),
@@ -39,7 +39,7 @@ pub const fn eager<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
 }
 
 /// The key `shared`.
-pub const fn shared<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+pub(crate) const fn shared<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
     ConfigKey::<T>::new(
         "shared",
         KeyForm::Flag(|target, flag| target.as_mut().shared = flag),
@@ -49,7 +49,7 @@ pub const fn shared<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
 }
 
 /// The key `idle_timeout`.
-pub const fn idle_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+pub(crate) const fn idle_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
     ConfigKey::<T>::new(
         "idle_timeout",
         KeyForm::Retention(|target, span| target.as_mut().idle_timeout = span),
@@ -59,7 +59,7 @@ pub const fn idle_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
 }
 
 /// The key `acquire_timeout`.
-pub const fn acquire_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+pub(crate) const fn acquire_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
     ConfigKey::<T>::new(
         "acquire_timeout",
         KeyForm::Limit(|target, limit| target.as_mut().acquire_timeout = limit),
@@ -69,7 +69,7 @@ pub const fn acquire_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
 }
 
 /// The key `restart_delays`.
-pub const fn restart_delays<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+pub(crate) const fn restart_delays<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
     ConfigKey::<T>::new(
         "restart_delays",
         KeyForm::Custom(delays_schema, |target, field, context| {
@@ -81,7 +81,7 @@ pub const fn restart_delays<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
 }
 
 /// The key `health_interval`.
-pub const fn health_interval<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+pub(crate) const fn health_interval<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
     ConfigKey::<T>::new(
         "health_interval",
         KeyForm::Span(|target, span| target.as_mut().health_interval = span),
@@ -91,7 +91,7 @@ pub const fn health_interval<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
 }
 
 /// The key `health_timeout`.
-pub const fn health_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+pub(crate) const fn health_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
     ConfigKey::<T>::new(
         "health_timeout",
         KeyForm::Limit(|target, limit| target.as_mut().health_timeout = limit),
@@ -101,7 +101,7 @@ pub const fn health_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
 }
 
 /// The key `probe_timeout`.
-pub const fn probe_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+pub(crate) const fn probe_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
     ConfigKey::<T>::new(
         "probe_timeout",
         KeyForm::Limit(|target, limit| target.as_mut().probe_timeout = limit),
@@ -111,7 +111,7 @@ pub const fn probe_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
 }
 
 /// The key `health_probe`.
-pub const fn health_probe<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
+pub(crate) const fn health_probe<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
     ConfigKey::<T>::new(
         "health_probe",
         KeyForm::choice(&ChoiceForm(PROBES, |target, choice| target.as_mut().health_probe = choice)),
@@ -146,5 +146,6 @@ fn delays(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Vec<Dura
 }
 
 /// The values of `health_probe`.
-pub const PROBES: &[(&str, HealthProbe)] = &[("ping", HealthProbe::Ping), ("list-tools", HealthProbe::ListTools)];
+pub(crate) const PROBES: &[(&str, HealthProbe)] =
+    &[("ping", HealthProbe::Ping), ("list-tools", HealthProbe::ListTools)];
 const MAX_DELAYS: usize = 32;

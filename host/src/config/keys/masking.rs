@@ -6,7 +6,7 @@ use super::super::section::{ConfigKey, KeyForm, read_keys, schema};
 type MaskingKey = ConfigKey<Masking>;
 
 /// The keys of `masking`.
-pub const MASKING: &[MaskingKey] = &[
+pub(crate) const MASKING: &[MaskingKey] = &[
     MaskingKey::rule(
         "groups",
         KeyForm::Texts(|masking, texts| masking.groups = texts),
@@ -43,7 +43,7 @@ pub const MASKING: &[MaskingKey] = &[
 type CustomMaskKey = ConfigKey<CustomMask>;
 
 /// The keys of a custom mask.
-pub const CUSTOM: &[CustomMaskKey] = &[
+pub(crate) const CUSTOM: &[CustomMaskKey] = &[
     CustomMaskKey::new(
         "pattern",
         KeyForm::Text(|mask, text| mask.pattern = text),

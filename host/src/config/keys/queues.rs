@@ -8,7 +8,7 @@ use super::super::section::{ConfigKey, KeyForm, read_keys, schema};
 type Key = ConfigKey<QueueRules>;
 
 /// The keys of a queue.
-pub const QUEUE: &[Key] = &[
+pub(crate) const QUEUE: &[Key] = &[
     Key::new(
         "slots",
         KeyForm::Number(1, MAX_SLOTS, |queue, number| queue.slots = Some(number)),
@@ -27,7 +27,7 @@ pub const QUEUE: &[Key] = &[
 ];
 
 /// Returns the schema of a queue: the number of its slots, or a map.
-pub fn schema() -> serde_json::Value {
+pub(crate) fn schema() -> serde_json::Value {
     let mut schema = schema::object_or("integer", QUEUE);
     schema["minimum"] = 1.into();
     schema["maximum"] = MAX_SLOTS.into();
@@ -35,7 +35,7 @@ pub fn schema() -> serde_json::Value {
 }
 
 /// Reads `queues`.
-pub fn read_queues(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Vec<QueueRules>, FieldError> {
+pub(crate) fn read_queues(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Vec<QueueRules>, FieldError> {
     let mut queues = Vec::new();
     for entry in field.map()? {
         let value = field.child(entry);
@@ -54,7 +54,7 @@ pub fn read_queues(field: &ConfigField<'_>, context: &mut ReadContext) -> Result
 }
 
 /// Reads the name of a queue.
-pub fn read_queue_name(field: &ConfigField<'_>) -> Result<String, FieldError> {
+pub(crate) fn read_queue_name(field: &ConfigField<'_>) -> Result<String, FieldError> {
     check_queue_name(&field.text()?, field, &field.node.place)
 }
 

@@ -6,7 +6,7 @@ use super::super::section::{ConfigKey, KeyForm};
 type Key = ConfigKey<RecordRules>;
 
 /// The keys of `record`.
-pub const RECORD: &[Key] = &[
+pub(crate) const RECORD: &[Key] = &[
     Key::new(
         "dir",
         KeyForm::UnexpandedText(|record, text| record.dir = Some(text)),

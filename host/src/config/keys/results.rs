@@ -12,7 +12,7 @@ use super::super::section::{ConfigKey, KeyForm, read_keys, read_section, schema}
 
 /// The value of `summarizer` as written, before its kind is known.
 #[derive(Debug, PartialEq)]
-pub struct SummarizerDraft {
+pub(crate) struct SummarizerDraft {
     command: Option<UnexpandedText>,
     command_args: Vec<UnexpandedText>,
     args: Vec<UnexpandedText>,
@@ -41,7 +41,7 @@ impl Default for SummarizerDraft {
 type SummarizerKey = ConfigKey<SummarizerDraft>;
 
 /// The keys of `summarizer`.
-pub const SUMMARIZER: &[SummarizerKey] = &[
+pub(crate) const SUMMARIZER: &[SummarizerKey] = &[
     SummarizerKey::new(
         "command",
         KeyForm::Custom(schema::command, |draft, field, _| {
@@ -91,7 +91,7 @@ pub const SUMMARIZER: &[SummarizerKey] = &[
 type SpillKey = ConfigKey<SpillSettings>;
 
 /// The keys of `spill`.
-pub const SPILL: &[SpillKey] = &[
+pub(crate) const SPILL: &[SpillKey] = &[
     SpillKey::new(
         "dir",
         KeyForm::UnexpandedText(|spill, text| spill.dir = Some(text)),
@@ -117,7 +117,10 @@ pub const SPILL: &[SpillKey] = &[
 ];
 
 /// Reads `summarizer`.
-pub fn read_summarizer(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<SummarizerRules, FieldError> {
+pub(crate) fn read_summarizer(
+    field: &ConfigField<'_>,
+    context: &mut ReadContext,
+) -> Result<SummarizerRules, FieldError> {
     read_section(field, context, |field, context| {
         let mut draft = SummarizerDraft::default();
         read_keys(SUMMARIZER, &mut draft, field, context);

@@ -14,18 +14,18 @@ use super::super::model::{InheritEnv, Protocol, ServerAuth};
 use super::super::section::{ChoiceForm, ConfigKey, KeyForm, SectionForm, read_keys, read_limit_in, schema};
 use super::masking::MASKING;
 use super::{auth, lifecycle, queues};
-pub use draft::ServerDraft;
+pub(crate) use draft::ServerDraft;
 use forms::{read_command, read_env, variable_reference};
-pub use limits::TIMEOUTS;
-pub use tls::TLS;
+pub(crate) use limits::TIMEOUTS;
+pub(crate) use tls::TLS;
 #[cfg(test)]
-pub use tools::ANNOTATIONS;
-pub use tools::TOOL;
+pub(crate) use tools::ANNOTATIONS;
+pub(crate) use tools::TOOL;
 
 type Key = ConfigKey<ServerDraft>;
 
 /// The keys of a server.
-pub const SERVER: &[Key] = &[
+pub(crate) const SERVER: &[Key] = &[
     Key::new(
         "type",
         KeyForm::Custom(
@@ -246,8 +246,10 @@ pub const SERVER: &[Key] = &[
         KeyForm::Text(|draft, text| draft.server.instructions = Some(text)),
         "Instructions for the model that replace the server's own.",
     ),
-    Key::hidden("toolsAllowed", KeyForm::Custom(schema::texts, tools::read_ai_agent_allow)).as_rule(),
-    Key::hidden("disabled", KeyForm::Flag(|draft, flag| draft.server.enabled &= !flag)).aliased(&["disable"]).as_rule(),
+    Key::hidden("toolsAllowed", KeyForm::Custom(schema::texts, tools::read_ai_agent_allow)).restricting(),
+    Key::hidden("disabled", KeyForm::Flag(|draft, flag| draft.server.enabled &= !flag))
+        .aliased(&["disable"])
+        .restricting(),
     Key::hidden("httpUrl", KeyForm::UnexpandedText(|draft, text| draft.http_url = Some(text))),
     Key::hidden("timeout", KeyForm::Limit(|draft, limit| draft.server.timeouts.call = limit))
         .aliased(&["requestTimeout"]),
@@ -295,12 +297,12 @@ pub const SERVER: &[Key] = &[
 ];
 
 /// The values of `inherit_env`.
-pub const INHERIT: &[(&str, InheritEnv)] = &[
+pub(crate) const INHERIT: &[(&str, InheritEnv)] = &[
     ("all", InheritEnv::All),
     ("scoped", InheritEnv::Scoped),
     ("minimal", InheritEnv::Minimal),
     ("none", InheritEnv::None),
 ];
 /// The values of `protocol`.
-pub const PROTOCOL: &[(&str, Protocol)] =
+pub(crate) const PROTOCOL: &[(&str, Protocol)] =
     &[("auto", Protocol::Auto), ("legacy", Protocol::Legacy), ("2026-07-28", Protocol::Modern)];

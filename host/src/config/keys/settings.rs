@@ -15,7 +15,7 @@ use super::shadow::{SHADOW, read_shadow};
 type Key = ConfigKey<Settings>;
 
 /// The top-level keys; `servers` is read separately.
-pub const TOP: &[Key] = &[
+pub(crate) const TOP: &[Key] = &[
     Key::new(
         "version",
         KeyForm::Custom(
@@ -178,6 +178,12 @@ pub const TOP: &[Key] = &[
     )
     .default("200"),
     Key::new(
+        "spin_wait",
+        KeyForm::Flag(|settings, flag| settings.spin_wait = flag),
+        "Keep a thread awake for up to 200 µs while the next message of a quick peer is expected; false saves power.",
+    )
+    .default("true"),
+    Key::new(
         "inputs",
         KeyForm::Custom(
             || schema::list(schema::object(INPUT)),
@@ -190,16 +196,16 @@ pub const TOP: &[Key] = &[
 ];
 
 /// The values of `names`.
-pub const NAMES: &[(&str, NamesStyle)] = &[
+pub(crate) const NAMES: &[(&str, NamesStyle)] = &[
     ("dot", NamesStyle::Dot),
     ("double-underscore", NamesStyle::DoubleUnderscore),
     ("mcp-prefix", NamesStyle::McpPrefix),
 ];
 /// The values of `retry`.
-pub const RETRY: &[(&str, RetryRule)] =
+pub(crate) const RETRY: &[(&str, RetryRule)] =
     &[("safe", RetryRule::Safe), ("always", RetryRule::Always), ("never", RetryRule::Never)];
 /// The values of `destructive`.
-pub const DESTRUCTIVE: &[(&str, DestructiveRule)] =
+pub(crate) const DESTRUCTIVE: &[(&str, DestructiveRule)] =
     &[("allow", DestructiveRule::Allow), ("ask", DestructiveRule::Ask), ("deny", DestructiveRule::Deny)];
 const READINESS: &[(&str, ReadinessRule)] = &[("all", ReadinessRule::All), ("any", ReadinessRule::Any)];
 const MAX_TOKENS: u64 = 1_000_000_000;

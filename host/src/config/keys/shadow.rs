@@ -7,7 +7,7 @@ use super::super::section::{ConfigKey, KeyForm, read_keys, read_section};
 type Key = ConfigKey<ShadowRules>;
 
 /// The keys of `shadow`.
-pub const SHADOW: &[Key] = &[
+pub(crate) const SHADOW: &[Key] = &[
     Key::new(
         "logic",
         KeyForm::UnexpandedText(|shadow, text| shadow.logic = Some(text)),
@@ -27,7 +27,7 @@ pub const SHADOW: &[Key] = &[
 ];
 
 /// Reads `shadow`.
-pub fn read_shadow(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<ShadowRules, FieldError> {
+pub(crate) fn read_shadow(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<ShadowRules, FieldError> {
     read_section(field, context, |field, context| {
         let mut shadow = ShadowRules::new(field.node.place.clone());
         read_keys(SHADOW, &mut shadow, field, context);

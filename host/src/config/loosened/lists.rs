@@ -1,17 +1,17 @@
 //! Compares two lists of names and globs.
 
 /// Returns the patterns of the old list that no pattern of the new one covers.
-pub fn removed_patterns<'p>(before: &'p [String], after: &'p [String]) -> impl Iterator<Item = &'p String> {
+pub(super) fn removed_patterns<'p>(before: &'p [String], after: &'p [String]) -> impl Iterator<Item = &'p String> {
     before.iter().filter(|old| !old.trim().is_empty() && !after.iter().any(|new| covers(new, old)))
 }
 
 /// Returns the patterns of the new list that no pattern of the old one covers.
-pub fn added_patterns<'p>(before: &'p [String], after: &'p [String]) -> impl Iterator<Item = &'p String> {
+pub(super) fn added_patterns<'p>(before: &'p [String], after: &'p [String]) -> impl Iterator<Item = &'p String> {
     removed_patterns(after, before)
 }
 
 /// Reports whether two tool names are equal to the rules, which trim them and ignore case.
-pub fn is_same(one: &str, other: &str) -> bool {
+pub(super) fn is_same(one: &str, other: &str) -> bool {
     plain(one) == plain(other)
 }
 

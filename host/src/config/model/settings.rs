@@ -51,6 +51,8 @@ pub struct Settings {
     pub start_concurrency: Option<usize>,
     /// The most servers that a file may define.
     pub max_servers: usize,
+    /// Whether a thread stays awake for up to 200 µs while the next message of a quick peer is expected.
+    pub spin_wait: bool,
     /// Whether `$VAR` without braces is expanded too, as in Gemini CLI.
     pub bare_dollar: bool,
     /// The questions that the file asks a person.
@@ -82,6 +84,7 @@ impl Default for Settings {
             allow_commands: false,
             start_concurrency: None,
             max_servers: 200,
+            spin_wait: true,
             bare_dollar: false,
             inputs: Vec::new(),
         }

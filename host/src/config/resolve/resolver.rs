@@ -11,7 +11,7 @@ use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 
 /// Runs `fill` and returns its result with the secrets it found; `path` is the path of the server in the file.
-pub fn resolve_with<T>(
+pub(super) fn resolve_with<T>(
     server: &ServerConfig,
     path: &str,
     config: &Config,
@@ -30,7 +30,7 @@ pub fn resolve_with<T>(
 }
 
 /// Resolves values of a section that is not a server; `path` is the name of the section.
-pub fn resolve_section<T>(
+pub(super) fn resolve_section<T>(
     place: &FilePosition,
     path: &str,
     config: &Config,
@@ -43,7 +43,7 @@ pub fn resolve_section<T>(
 
 /// Resolves a folder, which need not exist yet. Whoever looks for a file in it sees its path, so no part of that is a
 /// secret.
-pub fn resolve_folder(
+pub(super) fn resolve_folder(
     dir: &UnexpandedText,
     path: &str,
     config: &Config,
@@ -60,7 +60,7 @@ pub fn resolve_folder(
 }
 
 /// Runs `fill` with the variables of the server's env file in scope.
-pub fn with_env_file<T>(
+pub(super) fn with_env_file<T>(
     resolver: &mut ConfigResolver<'_>,
     fill: impl FnOnce(&mut ConfigResolver<'_>) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
@@ -75,7 +75,7 @@ pub fn with_env_file<T>(
 }
 
 /// Returns the scope of a file's texts, without a session and an env file.
-pub fn expand_scope<'a>(
+pub(super) fn expand_scope<'a>(
     config: &'a Config,
     variables: &'a Variables,
     folders: &'a (PathBuf, PathBuf),
@@ -96,7 +96,7 @@ pub fn expand_scope<'a>(
 ///
 /// Usually these are the folder of the file and the working directory. Many clients keep their file in a folder of
 /// their own within a project and start its servers in the project; then both are the project.
-pub fn base_folders(config: &Config, variables: &Variables) -> (PathBuf, PathBuf) {
+pub(super) fn base_folders(config: &Config, variables: &Variables) -> (PathBuf, PathBuf) {
     let working = &variables.workspace;
     let Some(file) = &config.file else { return (working.clone(), working.clone()) };
     let file = working.join(file);
@@ -134,7 +134,7 @@ pub fn server_path(shape: FileShape, id: &str) -> String {
 }
 
 /// A server while it is being resolved.
-pub struct ConfigResolver<'a> {
+pub(super) struct ConfigResolver<'a> {
     /// The server, or the section as a server without keys.
     pub server: &'a ServerConfig,
     /// The path of the server in the file.
@@ -146,11 +146,11 @@ pub struct ConfigResolver<'a> {
 }
 
 impl ConfigResolver<'_> {
-    pub fn expand(&mut self, text: &UnexpandedText) -> Result<String, ExpandError> {
+    pub(super) fn expand(&mut self, text: &UnexpandedText) -> Result<String, ExpandError> {
         expand(&text.text, &self.scope, self.secrets)
     }
 
-    pub fn text(&mut self, located: &UnexpandedText) -> Result<String, Problem> {
+    pub(super) fn text(&mut self, located: &UnexpandedText) -> Result<String, Problem> {
         let text = self.expand(located).map_err(|error| self.problem(located, error))?;
         if text.contains('\0') {
             return Err(self.problem(located, "contains a zero byte, which cannot be passed to a program"));
@@ -158,7 +158,7 @@ impl ConfigResolver<'_> {
         Ok(text)
     }
 
-    pub fn path(&mut self, located: &UnexpandedText) -> Result<PathBuf, Problem> {
+    pub(super) fn path(&mut self, located: &UnexpandedText) -> Result<PathBuf, Problem> {
         let text = self.text(located)?;
         if text.is_empty() {
             return Err(self.problem(located, "is empty; name a file or a folder, or leave it out"));
@@ -166,22 +166,22 @@ impl ConfigResolver<'_> {
         resolve_path(&text, &self.scope).map_err(|error| self.problem(located, error))
     }
 
-    pub fn optional_path(&mut self, text: Option<&UnexpandedText>) -> Result<Option<PathBuf>, Problem> {
+    pub(super) fn optional_path(&mut self, text: Option<&UnexpandedText>) -> Result<Option<PathBuf>, Problem> {
         text.map(|text| self.path(text)).transpose()
     }
 
     /// Creates a problem about a value.
-    pub fn problem(&self, text: &UnexpandedText, reason: impl fmt::Display) -> Problem {
+    pub(super) fn problem(&self, text: &UnexpandedText, reason: impl fmt::Display) -> Problem {
         let field = Some(format!("{}.{}", self.path, text.field));
         Problem { place: text.place.clone(), field, text: reason.to_string() }
     }
 
     /// Creates a problem about a missing value.
-    pub fn missing_problem(&self, text: &str) -> Problem {
+    pub(super) fn missing_problem(&self, text: &str) -> Problem {
         Problem { place: self.server.place.clone(), field: Some(self.path.to_owned()), text: text.to_owned() }
     }
 
-    pub fn max_message_bytes(&self) -> usize {
+    pub(super) fn max_message_bytes(&self) -> usize {
         usize::try_from(self.server.max_message_bytes).unwrap_or(usize::MAX)
     }
 }

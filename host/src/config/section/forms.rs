@@ -7,32 +7,35 @@ use super::key::{ConfigKey, KeyForm, TypedForm};
 use super::{read, schema};
 
 /// One of some words, each with the value it stands for; the first word for a value is its name in the schema.
-pub struct ChoiceForm<T: 'static, C: 'static>(pub &'static [(&'static str, C)], pub fn(&mut T, C));
+pub(crate) struct ChoiceForm<T: 'static, C: 'static>(pub &'static [(&'static str, C)], pub fn(&mut T, C));
 
 /// A map whose keys have their own table.
-pub struct SectionForm<T: 'static, S: 'static>(pub &'static [ConfigKey<S>], pub fn(&mut T) -> &mut S);
+pub(crate) struct SectionForm<T: 'static, S: 'static>(pub &'static [ConfigKey<S>], pub fn(&mut T) -> &mut S);
 
 /// A map whose keys have their own table, or `true` for all its defaults, or `false` for none.
-pub struct OptionalSectionForm<T: 'static, S: 'static>(pub &'static [ConfigKey<S>], pub fn(&mut T) -> &mut Option<S>);
+pub(crate) struct OptionalSectionForm<T: 'static, S: 'static>(
+    pub &'static [ConfigKey<S>],
+    pub fn(&mut T) -> &mut Option<S>,
+);
 
 /// Returns the first word for a value, of a table that has one for each.
-pub fn name_of<'w, C: PartialEq>(choices: &[(&'w str, C)], value: C) -> &'w str {
+pub(crate) fn name_of<'w, C: PartialEq>(choices: &[(&'w str, C)], value: C) -> &'w str {
     choices.iter().find(|(_, known)| *known == value).map_or("", |(word, _)| word)
 }
 
 impl<T> KeyForm<T> {
     /// Creates the form of a choice.
-    pub const fn choice<C: Copy + PartialEq>(form: &'static ChoiceForm<T, C>) -> Self {
+    pub(crate) const fn choice<C: Copy + PartialEq>(form: &'static ChoiceForm<T, C>) -> Self {
         KeyForm::Typed(form)
     }
 
     /// Creates the form of a section.
-    pub const fn section<S>(form: &'static SectionForm<T, S>) -> Self {
+    pub(crate) const fn section<S>(form: &'static SectionForm<T, S>) -> Self {
         KeyForm::Typed(form)
     }
 
     /// Creates the form of an optional section.
-    pub const fn optional_section<S: Default>(form: &'static OptionalSectionForm<T, S>) -> Self {
+    pub(crate) const fn optional_section<S: Default>(form: &'static OptionalSectionForm<T, S>) -> Self {
         KeyForm::Typed(form)
     }
 }

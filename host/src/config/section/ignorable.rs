@@ -3,7 +3,7 @@
 use super::super::nearest;
 
 /// Reports whether a key of another program says nothing about how to reach a server.
-pub fn is_ignorable(name: &str) -> bool {
+pub(crate) fn is_ignorable(name: &str) -> bool {
     name.starts_with(['_', '$', '/', '#']) || IDLE.iter().any(|idle| nearest::is_same_word(idle, name))
 }
 

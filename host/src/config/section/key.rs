@@ -9,7 +9,7 @@ use super::super::model::UnexpandedText;
 use super::super::nearest;
 
 /// A key of one section of the configuration, whose value is stored in a `T`.
-pub struct ConfigKey<T: 'static> {
+pub(crate) struct ConfigKey<T: 'static> {
     /// The name of the key.
     pub name: &'static str,
     /// Other accepted names. Case, `_` and `-` are ignored, so `envFile` need not be listed.
@@ -28,7 +28,7 @@ pub struct ConfigKey<T: 'static> {
 }
 
 /// The kind of value that a key takes, and where the value goes.
-pub enum KeyForm<T: 'static> {
+pub(crate) enum KeyForm<T: 'static> {
     /// `true` or `false`.
     Flag(fn(&mut T, bool)),
     /// Text.
@@ -64,7 +64,7 @@ pub enum KeyForm<T: 'static> {
 }
 
 /// A form of a value whose type is not visible outside.
-pub trait TypedForm<T> {
+pub(crate) trait TypedForm<T> {
     /// Returns the schema of the value.
     fn schema(&self) -> Value;
     /// Reads the value into its target.
@@ -72,51 +72,51 @@ pub trait TypedForm<T> {
 }
 
 /// Reads a value into its target.
-pub type ReadValue<T> = fn(&mut T, &ConfigField<'_>, &mut ReadContext) -> Result<(), FieldError>;
+pub(super) type ReadValue<T> = fn(&mut T, &ConfigField<'_>, &mut ReadContext) -> Result<(), FieldError>;
 
 impl<T> ConfigKey<T> {
     /// Creates a key that is in the schema and has no default.
-    pub const fn new(name: &'static str, form: KeyForm<T>, about: &'static str) -> Self {
+    pub(crate) const fn new(name: &'static str, form: KeyForm<T>, about: &'static str) -> Self {
         ConfigKey { name, aliases: &[], form, default: "", about, in_schema: true, is_rule: false }
     }
 
     /// Creates a key that restricts something.
-    pub const fn rule(name: &'static str, form: KeyForm<T>, about: &'static str) -> Self {
-        ConfigKey::new(name, form, about).as_rule()
+    pub(crate) const fn rule(name: &'static str, form: KeyForm<T>, about: &'static str) -> Self {
+        ConfigKey::new(name, form, about).restricting()
     }
 
     /// Creates a key that is accepted because people write it, but is not in the schema.
-    pub const fn hidden(name: &'static str, form: KeyForm<T>) -> Self {
+    pub(crate) const fn hidden(name: &'static str, form: KeyForm<T>) -> Self {
         let mut key = ConfigKey::new(name, form, "");
         key.in_schema = false;
         key
     }
 
     /// Sets the default value, as JSON.
-    pub const fn default(mut self, default: &'static str) -> Self {
+    pub(crate) const fn default(mut self, default: &'static str) -> Self {
         self.default = default;
         self
     }
 
     /// Adds other names to the key.
-    pub const fn aliased(mut self, aliases: &'static [&'static str]) -> Self {
+    pub(crate) const fn aliased(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
         self
     }
 
     /// Marks the key as a rule.
-    pub const fn as_rule(mut self) -> Self {
+    pub(crate) const fn restricting(mut self) -> Self {
         self.is_rule = true;
         self
     }
 
     /// Reports whether `name` is one of this key's names.
-    pub fn is_called(&self, name: &str) -> bool {
+    pub(crate) fn is_called(&self, name: &str) -> bool {
         self.names().any(|known| nearest::is_same_word(known, name))
     }
 
     /// Returns all names of this key.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<T> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + use<T> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 }

@@ -6,7 +6,7 @@ use super::ignorable::is_ignorable;
 use super::key::ConfigKey;
 
 /// Returns the rule that an unknown key of a table probably stands for, if it looks like one.
-pub fn intended_rule<T>(keys: &[ConfigKey<T>], entry: &MapEntry) -> Option<&'static str> {
+pub(crate) fn intended_rule<T>(keys: &[ConfigKey<T>], entry: &MapEntry) -> Option<&'static str> {
     let rules = || keys.iter().filter(|key| key.is_rule);
     rules().next()?;
     let near = rules().find(|key| key.names().any(|name| is_near(name, &entry.key))).map(|key| key.name);
@@ -16,7 +16,11 @@ pub fn intended_rule<T>(keys: &[ConfigKey<T>], entry: &MapEntry) -> Option<&'sta
 
 /// Returns the rule that an unknown top-level key of another client's file probably stands for. If the file contains
 /// only servers, every key that sounds like a rule counts; in a settings file, it belongs to the client.
-pub fn intended_top_rule<T>(keys: &[ConfigKey<T>], entry: &MapEntry, only_servers: bool) -> Option<&'static str> {
+pub(crate) fn intended_top_rule<T>(
+    keys: &[ConfigKey<T>],
+    entry: &MapEntry,
+    only_servers: bool,
+) -> Option<&'static str> {
     let name = entry.key.as_str();
     if CLIENTS.iter().any(|known| nearest::is_same_word(known, name)) {
         return None;
@@ -32,18 +36,18 @@ pub fn intended_top_rule<T>(keys: &[ConfigKey<T>], entry: &MapEntry, only_server
 }
 
 /// Returns the message for a key of a server that looks like a misspelt rule.
-pub fn advice(name: &str, meant: &str) -> String {
+pub(crate) fn advice(name: &str, meant: &str) -> String {
     rule_advice(name, &hint(meant))
 }
 
 /// Returns the end of a message that names the rule which a key of a server probably stands for.
-pub fn hint(meant: &str) -> String {
+pub(crate) fn hint(meant: &str) -> String {
     let place = if FOR_ALL.contains(&meant) { " at the top of the file" } else { "" };
     format!("; did you mean {meant:?}{place}?")
 }
 
 /// Returns the message for a top-level key that looks like a misspelt rule.
-pub fn advice_at_top(name: &str, meant: &str) -> String {
+pub(crate) fn advice_at_top(name: &str, meant: &str) -> String {
     let place = if matches!(meant, "allow" | "deny" | "ask") { " of a server" } else { "" };
     rule_advice(name, &format!("; did you mean {meant:?}{place}?"))
 }

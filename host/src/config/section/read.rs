@@ -10,7 +10,7 @@ use super::misspelt;
 use super::spans::{read_limit, read_retention, read_span};
 
 /// Reads a map by its table; errors go to `context`, so that one mistake does not hide the next.
-pub fn read_keys<T>(keys: &[ConfigKey<T>], target: &mut T, given: &ConfigField<'_>, context: &mut ReadContext) {
+pub(crate) fn read_keys<T>(keys: &[ConfigKey<T>], target: &mut T, given: &ConfigField<'_>, context: &mut ReadContext) {
     let entries = match given.map() {
         Ok(entries) => entries,
         Err(error) => return context.add_problem(error),
@@ -49,7 +49,7 @@ pub fn read_keys<T>(keys: &[ConfigKey<T>], target: &mut T, given: &ConfigField<'
 
 /// Reads a section of the file whose values are expanded later; field names start at the section, as those of a server
 /// do.
-pub fn read_section<T>(
+pub(crate) fn read_section<T>(
     field: &ConfigField<'_>,
     context: &mut ReadContext,
     read: impl FnOnce(&ConfigField<'_>, &mut ReadContext) -> Result<T, FieldError>,

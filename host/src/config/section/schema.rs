@@ -5,56 +5,56 @@ use serde_json::{Map, Value, json};
 use super::key::{ConfigKey, KeyForm};
 
 /// Returns the schema of a map with these keys.
-pub fn object<T>(keys: &[ConfigKey<T>]) -> Value {
+pub(crate) fn object<T>(keys: &[ConfigKey<T>]) -> Value {
     let properties: Map<String, Value> =
         keys.iter().filter(|key| key.in_schema).map(|key| (key.name.to_owned(), property(key))).collect();
     json!({"type": "object", "properties": properties, "additionalProperties": false})
 }
 
 /// Returns the schema of a map with these keys that may also be a value of type `kind`.
-pub fn object_or<T>(kind: &str, keys: &[ConfigKey<T>]) -> Value {
+pub(crate) fn object_or<T>(kind: &str, keys: &[ConfigKey<T>]) -> Value {
     let mut schema = object(keys);
     schema["type"] = json!(["object", kind]);
     schema
 }
 
 /// Returns the schema of text.
-pub fn text() -> Value {
+pub(crate) fn text() -> Value {
     json!({"type": ["string", "number", "boolean"]})
 }
 
 /// Returns the schema of a list of strings.
-pub fn texts() -> Value {
+pub(crate) fn texts() -> Value {
     list(text())
 }
 
 /// Returns the schema of a map from names to strings.
-pub fn text_map() -> Value {
+pub(crate) fn text_map() -> Value {
     map(text())
 }
 
 /// Returns the schema of a program, or of a list of a program and its arguments.
-pub fn command() -> Value {
+pub(crate) fn command() -> Value {
     json!({"type": ["string", "array"], "items": text(), "minItems": 1})
 }
 
 /// Returns the schema of a whole number in this inclusive range.
-pub fn number(least: u64, most: u64) -> Value {
+pub(crate) fn number(least: u64, most: u64) -> Value {
     json!({"type": "integer", "minimum": least, "maximum": most})
 }
 
 /// Returns the schema of a duration.
-pub fn span() -> Value {
+pub(crate) fn span() -> Value {
     json!({"type": ["string", "number"], "pattern": SPAN})
 }
 
 /// Returns the schema of a list of such values.
-pub fn list(item: Value) -> Value {
+pub(crate) fn list(item: Value) -> Value {
     json!({"type": "array", "items": item})
 }
 
 /// Returns the schema of a map from names to such values.
-pub fn map(value: Value) -> Value {
+pub(crate) fn map(value: Value) -> Value {
     json!({"type": "object", "additionalProperties": value})
 }
 

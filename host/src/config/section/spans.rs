@@ -11,23 +11,23 @@ use super::super::model::FileShape;
 /// Gemini CLI, opencode and Claude Code use milliseconds. Under `mcpServers`, some clients use seconds and some
 /// milliseconds. Nobody waits 10,000 seconds, so a number that large is read as milliseconds. Each guess becomes a
 /// notice.
-pub fn read_limit(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Duration, FieldError> {
+pub(super) fn read_limit(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Duration, FieldError> {
     read_limit_in(field, unit(field, context))
 }
 
 /// Reads a duration that may be zero, in the unit of the file's format; `off` is `None`.
-pub fn read_span(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Option<Duration>, FieldError> {
+pub(crate) fn read_span(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Option<Duration>, FieldError> {
     field.span(unit(field, context))
 }
 
 /// Reads how long to keep something.
-pub fn read_retention(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Duration, FieldError> {
+pub(super) fn read_retention(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Duration, FieldError> {
     let endless = || field.error("this needs a limit; write a long one, such as \"30d\"");
     read_span(field, context)?.ok_or_else(endless)
 }
 
 /// Reads a timeout; a number without a unit is in this unit.
-pub fn read_limit_in(field: &ConfigField<'_>, unit: DurationUnit) -> Result<Duration, FieldError> {
+pub(crate) fn read_limit_in(field: &ConfigField<'_>, unit: DurationUnit) -> Result<Duration, FieldError> {
     match field.span(unit)? {
         Some(span) if span.is_zero() => Err(field.error("must be longer than 0")),
         Some(span) => Ok(span),

@@ -76,14 +76,14 @@ pub(super) struct LoadedCall {
 
 impl CallRecord {
     /// Forgets the state in an instance that is gone.
-    pub fn unload(&mut self) {
+    pub(super) fn unload(&mut self) {
         if let CallState::Loaded(_) = self.state {
             self.state = CallState::Unloaded;
         }
     }
 
     /// Returns the result if the last request said how the call ends after this event.
-    pub fn forwarded(&mut self, event: &execution::Event) -> Option<execution::ToolResult> {
+    pub(super) fn forwarded(&mut self, event: &execution::Event) -> Option<execution::ToolResult> {
         let (tool, trace) = self.if_forwarded.take()?;
         let execution::Event::Forwarded(execution::Summary { is_error: false }) = event else { return None };
         let result = execution::ToolResult::forwarded(&self.call, Some(tool), trace);
@@ -91,7 +91,7 @@ impl CallRecord {
     }
 
     /// Begins the call in a new instance and replays all its events.
-    pub fn replay(&self, instance: &mut Instance, gate: Option<&GateRecord>) -> LogicResult<LoadedCall> {
+    pub(super) fn replay(&self, instance: &mut Instance, gate: Option<&GateRecord>) -> LogicResult<LoadedCall> {
         let current = gate.filter(|gate| Arc::ptr_eq(&gate.offers, &self.offers));
         let (started, gate) = match current.and_then(|gate| gate.handle.as_ref()) {
             Some(shared) => (instance.begin(shared, &self.call)?, None),
@@ -110,7 +110,7 @@ impl CallRecord {
 
     /// Checks the component's next directive: whether it keeps the contract, and whether the call may go on at all. The
     /// end of a call is always accepted if it can be read.
-    pub fn check(&mut self, directive: &mut execution::Directive) -> LogicResult<()> {
+    pub(super) fn check(&mut self, directive: &mut execution::Directive) -> LogicResult<()> {
         let CallUsage { directives, requests, bytes } = &mut self.usage;
         *directives += 1;
         *bytes += directive_bytes(directive);
@@ -138,7 +138,7 @@ impl CallRecord {
     }
 
     /// Builds the result of a call that the component does not end as it should.
-    pub fn ended_result(&self, fault: &LogicError) -> execution::ToolResult {
+    pub(super) fn ended_result(&self, fault: &LogicError) -> execution::ToolResult {
         if let Some((_, execution::Event::Cancelled)) = self.events.last() {
             let text = "MCP tool execution failed: the call was cancelled".to_owned();
             let failed = execution::ToolResult::failed(&self.call, execution::Code::Cancelled, text, fault.to_string());
@@ -148,7 +148,7 @@ impl CallRecord {
     }
 
     /// Builds the result of a call that crashed the component twice, or that may not go on.
-    pub fn broken_result(&self, reason: &str) -> execution::ToolResult {
+    pub(super) fn broken_result(&self, reason: &str) -> execution::ToolResult {
         use execution::Event::{Answered, Condensed, Forwarded};
         let answered = matches!(self.events.last(), Some((_, Answered(_) | Forwarded(_) | Condensed(_))));
         let masks =
@@ -180,7 +180,7 @@ impl CallRecord {
 
 impl LoadedCall {
     /// Passes an event to the call, with the offers at that time.
-    pub fn next(
+    pub(super) fn next(
         &mut self,
         instance: &mut Instance,
         offers: &OfferedTools,
@@ -202,7 +202,7 @@ impl LoadedCall {
     }
 
     /// Frees the call's resources in the instance.
-    pub fn drop_from(self, instance: &mut Instance) -> LogicResult<()> {
+    pub(super) fn drop_from(self, instance: &mut Instance) -> LogicResult<()> {
         instance.drop_execution(self.handle)?;
         self.gate.map_or(Ok(()), |(gate, _)| instance.drop_gate(gate))
     }

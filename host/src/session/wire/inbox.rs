@@ -24,7 +24,7 @@ use crate::session::{Era, ServerEvent, empty_object};
 use crate::transport::{Outgoing, Receive, RequestId, Transport};
 
 /// Receives all messages of one server.
-pub struct Inbox {
+pub(super) struct Inbox {
     pub(super) pending: PendingRequests,
     pub(super) handler: Arc<dyn Handler>,
     /// The handlers for questions on the streams of single requests.

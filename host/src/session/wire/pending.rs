@@ -53,7 +53,7 @@ impl RequestTimeouts {
 
 /// The clock of a request.
 #[derive(Debug, Clone, Copy)]
-pub struct RequestClock {
+pub(super) struct RequestClock {
     /// When the request was sent.
     pub started: Instant,
     /// How long to wait.
@@ -65,20 +65,20 @@ pub struct RequestClock {
 impl RequestClock {
     /// Returns the deadline. A server that waits for an answer from us, or from a person, is not idle; `talk` is the
     /// last time that it did.
-    pub fn deadline(&self, talk: Option<Instant>) -> Instant {
+    pub(super) fn deadline(&self, talk: Option<Instant>) -> Instant {
         let last = [self.last_progress, talk].into_iter().flatten().fold(self.started, Instant::max);
         (last + self.timeouts.idle.min(NEWS_LIMIT)).min(self.started + self.timeouts.total.min(NEWS_LIMIT))
     }
 
     /// Reports whether the request has a deadline, as all but subscriptions do.
-    pub fn has_deadline(&self) -> bool {
+    pub(super) fn has_deadline(&self) -> bool {
         self.timeouts.total < NEWS_LIMIT
     }
 }
 
 /// All requests of a connection that wait for an answer.
 #[derive(Default)]
-pub struct PendingRequests {
+pub(super) struct PendingRequests {
     table: Mutex<RequestTable>,
     /// Notified after each message from the server, and after each request that is given up.
     changed: Notify,
@@ -111,7 +111,7 @@ struct PendingRequest {
 
 /// What happened to an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResponseMatch {
+pub(super) enum ResponseMatch {
     /// It was delivered to its request.
     Delivered,
     /// Its request was given up before.
@@ -122,12 +122,12 @@ pub enum ResponseMatch {
 
 impl PendingRequests {
     /// Enables spinning for answers, and returns the object that tracks open requests.
-    pub fn spin_wait(&self) -> Arc<SpinWait> {
+    pub(super) fn spin_wait(&self) -> Arc<SpinWait> {
         Arc::clone(self.spin_wait.get_or_init(|| Arc::new(SpinWait::for_answers())))
     }
 
     /// Adds a request; fails with the reason if the connection is closed.
-    pub fn enter(
+    pub(super) fn enter(
         &self,
         id: RequestId,
         clock: RequestClock,
@@ -145,7 +145,7 @@ impl PendingRequests {
 
     /// Gives up a request; reports whether it was still waiting. `at_work` says whether the server may still work on
     /// it.
-    pub fn forget(&self, id: RequestId, at_work: bool) -> bool {
+    pub(super) fn forget(&self, id: RequestId, at_work: bool) -> bool {
         let mut table = self.table();
         let Some(PendingRequest { clock, .. }) = table.waiting.remove(&id) else { return false };
         if table.forgotten.len() == FORGOTTEN {
@@ -161,7 +161,7 @@ impl PendingRequests {
     }
 
     /// Counts a message from the server, after it was handled.
-    pub fn note_message(&self) {
+    pub(super) fn note_message(&self) {
         let mut table = self.table();
         table.messages += 1;
         table.given_up = None;
@@ -170,13 +170,13 @@ impl PendingRequests {
     }
 
     /// Returns how many messages the server has sent.
-    pub fn messages(&self) -> u64 {
+    pub(super) fn messages(&self) -> u64 {
         self.table().messages
     }
 
     /// Returns the clock of the oldest request that the server may be working on. A request that was given up counts
     /// until the server's next message.
-    pub fn oldest_request(&self) -> Option<RequestClock> {
+    pub(super) fn oldest_request(&self) -> Option<RequestClock> {
         let table = self.table();
         let waiting = table.waiting.iter().map(|(id, waiting)| (*id, waiting.clock));
         let asked = waiting.filter(|(_, time)| time.has_deadline()).chain(table.given_up);
@@ -184,7 +184,7 @@ impl PendingRequests {
     }
 
     /// Waits until there are more than `seen` messages, a request is given up, or `until` is reached.
-    pub async fn wait_for_change(&self, seen: u64, until: Instant) {
+    pub(super) async fn wait_for_change(&self, seen: u64, until: Instant) {
         // Created before the check, so that no change in between is missed.
         let changed = self.changed.notified();
         if self.messages() == seen {
@@ -193,12 +193,12 @@ impl PendingRequests {
     }
 
     /// Sets the reason why the gate is about to close the connection.
-    pub fn abandon(&self, why: String) {
+    pub(super) fn abandon(&self, why: String) {
         self.table().abandoned = Some(why);
     }
 
     /// Replaces the failure of a closed connection with the reason why the gate closed it, if it did.
-    pub fn explain(&self, failed: RequestError) -> RequestError {
+    pub(super) fn explain(&self, failed: RequestError) -> RequestError {
         match (&failed.failure, &self.table().abandoned) {
             (Failure::Closed | Failure::Exited(_), Some(why)) => {
                 RequestError { failure: Failure::Abandoned(why.clone()), ..failed }
@@ -208,7 +208,7 @@ impl PendingRequests {
     }
 
     /// Delivers an answer to the request that waits for it.
-    pub fn resolve(&self, id: RequestId, outcome: Result<Reply, RequestError>) -> ResponseMatch {
+    pub(super) fn resolve(&self, id: RequestId, outcome: Result<Reply, RequestError>) -> ResponseMatch {
         let mut table = self.table();
         match table.waiting.remove(&id) {
             Some(waiting) => {
@@ -224,7 +224,7 @@ impl PendingRequests {
 
     /// Fails the requests that an error without an id can belong to, and returns their number. A single request gets
     /// the error itself; of several, it is unknown which one was answered.
-    pub fn fail_all(&self, error: &Failure) -> usize {
+    pub(super) fn fail_all(&self, error: &Failure) -> usize {
         let waiting = std::mem::take(&mut self.table().waiting);
         let count = waiting.len();
         let failure = match count {
@@ -239,7 +239,7 @@ impl PendingRequests {
 
     /// Closes the connection: all waiting and later requests fail. They get `sent: false`, because only the sender
     /// knows whether a request was sent.
-    pub fn close(&self, why: RequestError) {
+    pub(super) fn close(&self, why: RequestError) {
         let mut table = self.table();
         let waiting = std::mem::take(&mut table.waiting);
         let why = table.close_reason.get_or_insert(why).clone();
@@ -250,12 +250,12 @@ impl PendingRequests {
     }
 
     /// Returns why the connection was closed, if it was.
-    pub fn close_reason(&self) -> Option<RequestError> {
+    pub(super) fn close_reason(&self) -> Option<RequestError> {
         self.table().close_reason.clone()
     }
 
     /// Records progress; reports whether it is for a waiting request.
-    pub fn note_progress(&self, id: RequestId, progress: impl FnOnce() -> Progress) -> bool {
+    pub(super) fn note_progress(&self, id: RequestId, progress: impl FnOnce() -> Progress) -> bool {
         let mut table = self.table();
         let Some(waiting) = table.waiting.get_mut(&id) else { return false };
         waiting.clock.last_progress = Some(Instant::now());
@@ -268,7 +268,7 @@ impl PendingRequests {
     }
 
     /// Returns when the last progress of a request came.
-    pub fn last_progress(&self, id: RequestId) -> Option<Instant> {
+    pub(super) fn last_progress(&self, id: RequestId) -> Option<Instant> {
         self.table().waiting.get(&id).and_then(|waiting| waiting.clock.last_progress)
     }
 

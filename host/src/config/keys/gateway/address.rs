@@ -7,7 +7,7 @@ use url::Url;
 use super::super::super::field::{ConfigField, FieldError};
 
 /// Reads a host and a port to listen on.
-pub fn read_listen_address(field: &ConfigField<'_>) -> Result<String, FieldError> {
+pub(super) fn read_listen_address(field: &ConfigField<'_>) -> Result<String, FieldError> {
     let text = field.text()?;
     let named = |(name, port): (&str, &str)| {
         is_name(name) && port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
@@ -19,7 +19,7 @@ pub fn read_listen_address(field: &ConfigField<'_>) -> Result<String, FieldError
 }
 
 /// Reads a host name of the gateway: in lower case, and an IPv6 address without its brackets.
-pub fn host(field: &ConfigField<'_>) -> Result<String, FieldError> {
+pub(super) fn host(field: &ConfigField<'_>) -> Result<String, FieldError> {
     let text = field.text()?;
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(&text);
     if let Ok(address) = bare.parse::<IpAddr>() {
@@ -33,7 +33,7 @@ pub fn host(field: &ConfigField<'_>) -> Result<String, FieldError> {
 }
 
 /// Reads the origin of a web page as a browser sends it: scheme, host, and a port other than the default.
-pub fn origin(field: &ConfigField<'_>) -> Result<String, FieldError> {
+pub(super) fn origin(field: &ConfigField<'_>) -> Result<String, FieldError> {
     let text = field.text()?;
     let expected = || {
         let expected = "expected the scheme and host of a page, such as \"https://app.example.com\"";

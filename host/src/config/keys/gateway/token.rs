@@ -9,7 +9,7 @@ use super::super::super::section::{ConfigKey, KeyForm, read_keys, schema};
 
 /// An entry of `tokens` as written, before it is known to be complete.
 #[derive(Debug, Default, PartialEq)]
-pub struct TokenDraft {
+pub(crate) struct TokenDraft {
     principal: String,
     token: Option<UnexpandedText>,
     file: Option<UnexpandedText>,
@@ -21,7 +21,7 @@ pub struct TokenDraft {
 type Key = ConfigKey<TokenDraft>;
 
 /// The keys of a token.
-pub const TOKEN: &[Key] = &[
+pub(crate) const TOKEN: &[Key] = &[
     Key::new(
         "principal",
         KeyForm::Custom(schema::text, |draft, field, _| {
@@ -66,7 +66,7 @@ pub const TOKEN: &[Key] = &[
 ];
 
 /// Reads `tokens`.
-pub fn read_tokens(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Vec<TokenRules>, FieldError> {
+pub(super) fn read_tokens(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Vec<TokenRules>, FieldError> {
     let mut tokens: Vec<TokenRules> = Vec::new();
     for item in field.items()? {
         let mut draft = TokenDraft::default();

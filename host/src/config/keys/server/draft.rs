@@ -3,7 +3,7 @@
 use super::super::super::model::{FilePosition, LifecycleRules, ServerConfig, UnexpandedText};
 
 /// A server entry as written, before the transport is known.
-pub struct ServerDraft {
+pub(crate) struct ServerDraft {
     /// The server so far.
     pub server: ServerConfig,
     /// The `type` as written, and its position.

@@ -6,7 +6,11 @@ use super::super::super::model::UnexpandedText;
 use super::draft::ServerDraft;
 
 /// Reads `command`: a program, a list with its arguments (opencode), or a map (older files of Zed).
-pub fn read_command(draft: &mut ServerDraft, field: &ConfigField<'_>, _: &mut ReadContext) -> Result<(), FieldError> {
+pub(super) fn read_command(
+    draft: &mut ServerDraft,
+    field: &ConfigField<'_>,
+    _: &mut ReadContext,
+) -> Result<(), FieldError> {
     match &field.node.value {
         NodeValue::List(_) => {
             let mut words = field.unexpanded_texts()?.into_iter();
@@ -34,7 +38,7 @@ pub fn read_command(draft: &mut ServerDraft, field: &ConfigField<'_>, _: &mut Re
 }
 
 /// Reads environment variables from a map or a list of `KEY=value`.
-pub fn read_env(
+pub(super) fn read_env(
     given: &ConfigField<'_>,
     context: &mut ReadContext,
 ) -> Result<Vec<(String, UnexpandedText)>, FieldError> {
@@ -55,7 +59,7 @@ pub fn read_env(
 }
 
 /// Turns the name of a variable into a reference such as `${NAME}`.
-pub fn variable_reference(field: &ConfigField<'_>) -> Result<UnexpandedText, FieldError> {
+pub(super) fn variable_reference(field: &ConfigField<'_>) -> Result<UnexpandedText, FieldError> {
     let mut text = field.unexpanded_text()?;
     text.text = format!("${{{}}}", text.text);
     Ok(text)

@@ -6,7 +6,7 @@ use super::super::super::section::{ConfigKey, KeyForm};
 type Key = ConfigKey<Timeouts>;
 
 /// The keys of `timeouts`.
-pub const TIMEOUTS: &[Key] = &[
+pub(crate) const TIMEOUTS: &[Key] = &[
     Key::new(
         "call",
         KeyForm::Limit(|timeouts, limit| timeouts.call = limit),

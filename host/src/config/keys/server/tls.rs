@@ -6,7 +6,7 @@ use super::super::super::section::{ConfigKey, KeyForm};
 type Key = ConfigKey<ServerTls>;
 
 /// The keys of `tls`.
-pub const TLS: &[Key] = &[
+pub(crate) const TLS: &[Key] = &[
     Key::new("verify", KeyForm::Flag(|tls, flag| tls.verify = flag), "Whether to check the server's certificate.")
         .default("true"),
     Key::new(

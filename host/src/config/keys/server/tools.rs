@@ -9,7 +9,7 @@ use super::draft::ServerDraft;
 type ToolKey = ConfigKey<ToolRules>;
 
 /// The keys of one tool.
-pub const TOOL: &[ToolKey] = &[
+pub(crate) const TOOL: &[ToolKey] = &[
     ToolKey::rule(
         "annotations",
         KeyForm::section(&SectionForm(ANNOTATIONS, |tool| &mut tool.annotations)),
@@ -28,7 +28,7 @@ pub const TOOL: &[ToolKey] = &[
 type AnnotationKey = ConfigKey<AnnotationOverrides>;
 
 /// The keys of `annotations`.
-pub const ANNOTATIONS: &[AnnotationKey] = &[
+pub(crate) const ANNOTATIONS: &[AnnotationKey] = &[
     AnnotationKey::new(
         "read_only",
         KeyForm::Flag(|annotations, flag| annotations.read_only = Some(flag)),
@@ -56,12 +56,16 @@ pub const ANNOTATIONS: &[AnnotationKey] = &[
 ];
 
 /// Reads the list of allowed tools; an empty list allows none.
-pub fn read_allow(draft: &mut ServerDraft, field: &ConfigField<'_>, _: &mut ReadContext) -> Result<(), FieldError> {
+pub(super) fn read_allow(
+    draft: &mut ServerDraft,
+    field: &ConfigField<'_>,
+    _: &mut ReadContext,
+) -> Result<(), FieldError> {
     set_allow(draft, field, field.allowed_patterns()?)
 }
 
 /// Reads the list of allowed tools as ai-agent writes it, where `any` means all tools.
-pub fn read_ai_agent_allow(
+pub(super) fn read_ai_agent_allow(
     draft: &mut ServerDraft,
     field: &ConfigField<'_>,
     _: &mut ReadContext,
@@ -78,7 +82,7 @@ fn set_allow(draft: &mut ServerDraft, field: &ConfigField<'_>, tools: Vec<String
 }
 
 /// Reads the rules of single tools; in files of other clients, a list names the allowed tools.
-pub fn read_tools(
+pub(super) fn read_tools(
     draft: &mut ServerDraft,
     field: &ConfigField<'_>,
     context: &mut ReadContext,
