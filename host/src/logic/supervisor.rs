@@ -289,7 +289,8 @@ impl Supervisor {
         Some(state)
     }
 
-    /// Returns the next directive of a call, and forgets the call when it is over.
+    /// Returns the next directive of a call, and forgets the call when it is over. The trace of a forwarded result stays
+    /// here.
     fn directive(&mut self, id: ExecutionId) -> LogicResult<execution::Directive> {
         let call = self.calls.get_mut(&id).ok_or(LogicError::ForeignHandle)?;
         let mut directive = match &mut call.state {
@@ -304,17 +305,18 @@ impl Supervisor {
             directive = execution::Directive::Done(call.ended_result(&fault));
             self.fault = Some(fault);
         }
+        if let execution::Directive::Request(request) = &mut directive {
+            call.usage.requests += 1;
+            // The host needs the trace only here, so it is not copied.
+            let trace = |end: &mut execution::Forward| std::mem::take(&mut end.trace);
+            call.if_forwarded = request.forward.as_mut().map(|end| (request.tool.clone(), trace(end)));
+        }
         if let Some(kept) = &mut call.directives {
             kept.push(directive.clone());
         }
-        match &directive {
-            execution::Directive::Request(request) => {
-                call.usage.requests += 1;
-                call.if_forwarded = request.forward.as_ref().map(|end| (request.tool.clone(), end.trace.clone()));
-            }
+        if let execution::Directive::Done(_) = directive {
             // The result counts, even if cleaning up crashes the component.
-            execution::Directive::Done(_) => drop(self.end(id)),
-            _ => {}
+            drop(self.end(id));
         }
         Ok(directive)
     }

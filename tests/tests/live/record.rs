@@ -195,8 +195,8 @@ async fn what_was_changed_or_taken_out_is_noticed() {
     let dir = stage.written();
     let path = file(&dir);
     let whole = std::fs::read(&path).unwrap();
-    // Any byte of any record.
-    for at in (0..whole.len()).step_by(97) {
+    // Any byte of any record. Without its line end, the last one counts as unfinished.
+    for at in (0..whole.len() - 1).step_by(97) {
         let mut changed = whole.clone();
         changed[at] ^= 4;
         std::fs::write(&path, &changed).unwrap();

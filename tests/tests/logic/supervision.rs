@@ -131,7 +131,8 @@ fn a_forwarded_result_ends_a_call_as_the_component_would() {
     let forwarded = |is_error| Event::Forwarded(Summary { is_error });
     let ended = done(logic.next(call, forwarded(false)).unwrap());
     assert_eq!((ended.code, ended.call_id.as_str(), ended.attempts), (Code::Ok, "7", 1));
-    assert_eq!((ended.tool, ended.trace), (Some(request.tool), request.forward.unwrap().trace));
+    assert_eq!((ended.tool, request.forward.is_some()), (Some(request.tool), true));
+    assert!(ended.trace.last().is_some_and(|note| note.contains("passed through")), "{:?}", ended.trace);
     assert!(logic.trace(call).is_err(), "it is over");
     // The component ends a call whose result is an error.
     let (call, _) = begin(&mut logic, gate, "a.x");
