@@ -19,7 +19,7 @@ use crate::naming::NamingStyle;
 use crate::types::{ToolRef, WaitRange};
 use discovery::ToolDiscovery;
 use join::join_all;
-use running_calls::RunningCalls;
+use running_calls::ClientCalls;
 
 /// How the client reaches servers; dropping a future cancels what it does.
 pub trait Transport {
@@ -37,7 +37,7 @@ pub struct Client<T> {
     transport: T,
     /// The current gate, and which servers have listed their tools.
     discovery: RefCell<Rc<ToolDiscovery>>,
-    calls: RunningCalls,
+    calls: ClientCalls,
 }
 
 /// The tools that may be used, and the servers that failed to list theirs.
@@ -53,7 +53,7 @@ impl<T: Transport> Client<T> {
     /// Creates a client without servers.
     pub fn new(transport: T) -> Self {
         let nothing = ToolDiscovery::new(Settings::new([])).expect("a gate without servers is legal");
-        Client { transport, discovery: RefCell::new(Rc::new(nothing)), calls: RunningCalls::default() }
+        Client { transport, discovery: RefCell::new(Rc::new(nothing)), calls: ClientCalls::default() }
     }
 
     /// Replaces the settings; running calls keep the old ones.

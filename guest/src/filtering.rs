@@ -6,7 +6,7 @@ mod unmatched;
 
 use std::collections::BTreeMap;
 
-use crate::types::{Annotations, Note, ToolRef, Trace};
+use crate::types::{Annotations, ToolRef, Trace, TraceNote};
 use glob::Globs;
 use grants::Grants;
 pub use unmatched::{RuleList, Unmatched, find_unmatched};
@@ -262,7 +262,7 @@ impl Access {
     }
 
     /// Returns the verdict, and appends the rules that led to it to the notes; the last one is the deciding one.
-    pub fn explain(&self, server: &str, tool: &str, said: Annotations, notes: &mut Vec<Note>) -> Verdict {
+    pub fn explain(&self, server: &str, tool: &str, said: Annotations, notes: &mut Vec<TraceNote>) -> Verdict {
         self.judge(server, tool, said, &mut |note| notes.push(note()))
     }
 
@@ -322,9 +322,9 @@ impl Access {
 }
 
 /// Takes a note, which it builds only if somebody reads it.
-type TakeNote<'a> = dyn FnMut(&dyn Fn() -> Note) + 'a;
+type TakeNote<'a> = dyn FnMut(&dyn Fn() -> TraceNote) + 'a;
 
-fn deny(note: &mut TakeNote<'_>, why: &dyn Fn() -> Note) -> Verdict {
+fn deny(note: &mut TakeNote<'_>, why: &dyn Fn() -> TraceNote) -> Verdict {
     note(why);
     Verdict::Deny
 }

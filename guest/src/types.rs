@@ -6,7 +6,7 @@ use std::borrow::Cow;
 pub type Trace = Vec<String>;
 
 /// A note for a trace; most are static texts, which are copied only if somebody reads them.
-pub type Note = Cow<'static, str>;
+pub type TraceNote = Cow<'static, str>;
 
 /// One tool of one server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -7,5 +7,5 @@ mod message;
 mod params;
 mod write;
 
-pub use message::{Batch, Message, Notification, Reply, Request, Response, ResponseId, Unreadable};
+pub use message::{Batch, Message, Notification, Reply, Request, Response, ResponseId, UnreadableMessage};
 pub use write::{call_params, error, notification, quote, request, result};

@@ -25,7 +25,7 @@ use crate::failure::{Failure, HttpError, RequestError};
 pub(crate) use client_builder::HttpVersion;
 use client_builder::{USER_AGENT, builder, site_client};
 use errors::{connect_error, http_failure, protocol_error};
-pub(crate) use foreign_clients::{ForeignClients, Route};
+pub(crate) use foreign_clients::{ClientRoute, ForeignClients};
 use keep_alive::KeepAlive;
 use proxy::Proxies;
 use reach::{AddressError, Referrer, Zone};
@@ -118,7 +118,7 @@ impl WebClient {
             None => None,
         };
         let mut away = false;
-        let mut route = Route::Open;
+        let mut route = ClientRoute::Open;
         for hop in 0..=REDIRECTS {
             // Once a foreign server has chosen the target, no credentials go along, not even back to the site.
             away = away || !address::same_origin(&url, &self.address);
@@ -217,14 +217,14 @@ impl WebClient {
     }
 
     /// Decides how to follow a redirect, if that is allowed.
-    fn route(&self, response: &Response, target: &Url, away: bool, carries: bool) -> Result<Route, AddressError> {
+    fn route(&self, response: &Response, target: &Url, away: bool, carries: bool) -> Result<ClientRoute, AddressError> {
         let from = response.url();
         if carries && !reach::may_carry_messages(from, target) {
             return Err(AddressError::OtherOrigin);
         }
         // The configuration names this address. With a socket, it does not stand for a place on the network.
         if self.site.socket.is_none() && address::same_origin(target, &self.address) {
-            return Ok(Route::Open);
+            return Ok(ClientRoute::Open);
         }
         let zone = match &self.site.socket {
             Some(_) if !away => Zone::Loopback,

@@ -9,12 +9,12 @@ use std::task::{Poll, Waker};
 
 /// All running calls, by their caller's id, which may repeat.
 #[derive(Debug, Default)]
-pub(super) struct RunningCalls(RefCell<BTreeMap<String, Vec<Rc<CancelFlag>>>>);
+pub(super) struct ClientCalls(RefCell<BTreeMap<String, Vec<Rc<CancelFlag>>>>);
 
 /// A running call; dropping it removes it from the list.
 #[derive(Debug)]
-pub(super) struct RunningCall<'a> {
-    calls: &'a RunningCalls,
+pub(super) struct ClientCall<'a> {
+    calls: &'a ClientCalls,
     id: String,
     flag: Rc<CancelFlag>,
 }
@@ -26,12 +26,12 @@ struct CancelFlag {
     waker: RefCell<Option<Waker>>,
 }
 
-impl RunningCalls {
+impl ClientCalls {
     /// Adds a call.
-    pub(super) fn enter(&self, id: &str) -> RunningCall<'_> {
+    pub(super) fn enter(&self, id: &str) -> ClientCall<'_> {
         let flag = Rc::<CancelFlag>::default();
         self.0.borrow_mut().entry(id.to_owned()).or_default().push(Rc::clone(&flag));
-        RunningCall { calls: self, id: id.to_owned(), flag }
+        ClientCall { calls: self, id: id.to_owned(), flag }
     }
 
     /// Cancels the calls with this id and reports whether there were any.
@@ -47,7 +47,7 @@ impl RunningCalls {
     }
 }
 
-impl RunningCall<'_> {
+impl ClientCall<'_> {
     /// Awaits a future; if the call is cancelled, drops the future and returns `None`.
     pub(super) async fn unless_cancelled<F: Future>(&self, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
@@ -65,7 +65,7 @@ impl RunningCall<'_> {
     }
 }
 
-impl Drop for RunningCall<'_> {
+impl Drop for ClientCall<'_> {
     fn drop(&mut self) {
         let mut calls = self.calls.0.borrow_mut();
         if let Some(flags) = calls.get_mut(&self.id) {

@@ -19,7 +19,7 @@ use crate::catalog::{Entry, NoRoute, Route};
 use crate::filtering::Verdict;
 use crate::naming::{NameError, NameProblem};
 use crate::recovery::{self, Action, Context};
-use crate::types::{Failure, Note, Phase, ToolRef, Trace};
+use crate::types::{Failure, Phase, ToolRef, Trace, TraceNote};
 pub use intent::Intent;
 use words::{describe_tool, name_of};
 
@@ -28,7 +28,7 @@ use words::{describe_tool, name_of};
 pub struct Execution {
     gate: Rc<RefCell<GateState>>,
     call: ToolCall,
-    notes: Vec<Note>,
+    notes: Vec<TraceNote>,
     /// The tool, once the name is resolved.
     tool: Option<ResolvedTool>,
     /// Set once the arguments are read as well.
@@ -155,7 +155,7 @@ impl Execution {
         self.notes.iter().map(|note| String::from(&**note)).collect()
     }
 
-    fn note(&mut self, note: impl Into<Note>) {
+    fn note(&mut self, note: impl Into<TraceNote>) {
         self.notes.push(note.into());
     }
 
@@ -317,7 +317,7 @@ impl Execution {
         let retry = plan.settings.retry;
         let decision =
             recovery::classify(failure, &Context { phase, attempt: self.attempts, read_only, idempotent, retry });
-        self.notes.extend(decision.trace.into_iter().map(Note::from));
+        self.notes.extend(decision.trace.into_iter().map(TraceNote::from));
         let retry_after = match failure {
             Failure::Http(http) => http.retry_after_ms,
             _ => None,

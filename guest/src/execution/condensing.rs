@@ -3,7 +3,7 @@
 use super::Condensed;
 use super::plan::Plan;
 use crate::content;
-use crate::types::Note;
+use crate::types::TraceNote;
 
 /// A result whose text is too long.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl LongAnswer {
     }
 
     /// Returns the notes about the text before the host acts.
-    pub(super) fn notes(&self) -> impl Iterator<Item = Note> {
+    pub(super) fn notes(&self) -> impl Iterator<Item = TraceNote> {
         let spill = self.spill.then(|| "saving the full text".into());
         let summarize = self.summarize.then(|| "summarizing the text".into());
         [Some(size_note(self.text.len()).into()), spill, summarize].into_iter().flatten()
@@ -43,7 +43,11 @@ impl LongAnswer {
     }
 
     /// Returns the notes about the text after the host has acted.
-    pub(super) fn notes_on(&self, plan: &Plan, Condensed { kept, summary }: &Condensed) -> impl Iterator<Item = Note> {
+    pub(super) fn notes_on(
+        &self,
+        plan: &Plan,
+        Condensed { kept, summary }: &Condensed,
+    ) -> impl Iterator<Item = TraceNote> {
         let kept = self.spill.then(|| match kept {
             Some(_) => "full text saved".into(),
             None => "full text not saved".into(),

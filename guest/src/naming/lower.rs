@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::facts::{Facts, Part, Shape, Trail, weight};
-use self::reference::Document;
+use self::reference::ReferenceResolver;
 use super::target::Target;
 use crate::json::{self, Object, Value};
 
@@ -18,7 +18,7 @@ use crate::json::{self, Object, Value};
 pub fn lower(schema: Option<&str>, target: Target) -> Result<String, json::Error> {
     let root = schema.map(json::parse).transpose()?.unwrap_or(Value::Bool(true));
     let start = Trail { target: &root, up: 0, depth: 0 };
-    let mut lowering = Lowering { document: Document::new(&root), trails: vec![start], room: ROOM };
+    let mut lowering = Lowering { references: ReferenceResolver::new(&root), trails: vec![start], room: ROOM };
     let lowered = match target {
         Target::Mcp => typed(&root),
         Target::Anthropic | Target::Openai | Target::Cursor => lowering.one_object(),
@@ -38,7 +38,7 @@ fn typed<'v>(root: &Value<'v>) -> Value<'v> {
 
 /// A schema that is being lowered.
 struct Lowering<'v> {
-    document: Document<'v>,
+    references: ReferenceResolver<'v>,
     trails: Vec<Trail<'v>>,
     /// How many values may still be duplicated.
     room: usize,
@@ -47,11 +47,11 @@ struct Lowering<'v> {
 impl<'v> Lowering<'v> {
     /// Returns the schema as one object without a choice at the top; the rest stays as it is.
     fn one_object(&mut self) -> Value<'v> {
-        let Value::Object(members) = self.document.root else { return no_arguments() };
+        let Value::Object(members) = self.references.root else { return no_arguments() };
         let mut facts = Facts::default();
         let merging = members.iter().any(|(key, _)| MERGED.contains(&key));
         if merging {
-            self.gather(&mut facts, &[Part { schema: self.document.root, trail: 0 }]);
+            self.gather(&mut facts, &[Part { schema: self.references.root, trail: 0 }]);
         } else if let Some(kinds) = members.get("type") {
             facts.narrow(kinds);
         }
@@ -85,12 +85,12 @@ impl<'v> Lowering<'v> {
         let mut moved: BTreeMap<String, &'v Value<'v>> = BTreeMap::new();
         let mut pending: Vec<String> = Vec::new();
         references(&schema, &mut pending);
-        let mut result = Document::new(&schema);
+        let mut result = ReferenceResolver::new(&schema);
         while let Some(reference) = pending.pop() {
             if moved.contains_key(&reference) || result.resolve(&reference).is_some() {
                 continue;
             }
-            let Some(target) = self.document.resolve(&reference).filter(|_| self.room > 0) else { continue };
+            let Some(target) = self.references.resolve(&reference).filter(|_| self.room > 0) else { continue };
             self.spend(weight(target));
             references(target, &mut pending);
             moved.insert(reference, target);

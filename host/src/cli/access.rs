@@ -22,7 +22,7 @@ use crate::registry::Link;
 
 use super::context::{CliContext, ServerArgs, check_configured};
 use super::error::{CliError, REFUSED, SERVER_UNAVAILABLE};
-use super::requests::{FailedServer, ServerResults};
+use super::requests::{ServerResults, UnansweredServer};
 use super::style;
 use report::{AccessReport, ReportFormat};
 
@@ -81,7 +81,7 @@ enum FailOn {
 /// The tools of the servers, and the servers that could not be reached.
 struct CollectedTools {
     offers: ToolsByServer,
-    failed: Vec<FailedServer>,
+    failed: Vec<UnansweredServer>,
 }
 
 /// Finds out who may call what, and prints it.

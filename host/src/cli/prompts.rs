@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::context::{CliContext, ServerArgs};
 use super::error::CliError;
-use super::requests::{self, ServerLists};
+use super::requests::{self, FoundLists};
 use super::{call, table};
 
 /// The arguments of `toolgate prompts`.
@@ -68,7 +68,7 @@ pub(super) async fn run(context: &CliContext, args: &Args, arguments: &str) -> R
 #[derive(Serialize)]
 struct PromptList {
     prompts: Vec<JsonObject>,
-    failed: Vec<requests::FailedServer>,
+    failed: Vec<requests::UnansweredServer>,
 }
 
 async fn list(context: &CliContext, args: &ServerArgs) -> Result<ExitCode, CliError> {
@@ -192,7 +192,7 @@ async fn find_owner(context: &CliContext, name: &str) -> Result<(Arc<Link>, Arc<
         }
     }
     let found = requests::list_all(context, &[ListKind::Prompts]).await;
-    let with_it = |(link, ServerLists { session, lists })| Some((link, session, find(&lists[0], name)?));
+    let with_it = |(link, FoundLists { session, lists })| Some((link, session, find(&lists[0], name)?));
     let mut candidates: Vec<_> = found.answered.into_iter().filter_map(with_it).collect();
     match candidates.as_slice() {
         [_] => Ok(candidates.remove(0)),

@@ -15,7 +15,7 @@ use super::error::{CliError, SERVER_UNAVAILABLE};
 
 /// A server that cannot be used.
 #[derive(Serialize, Deserialize)]
-pub(super) struct FailedServer {
+pub(super) struct UnansweredServer {
     /// Its id.
     pub server: String,
     /// Why it cannot be used.
@@ -27,7 +27,7 @@ pub(super) struct ServerResults<T> {
     /// The servers that answered, in the order of the configuration.
     pub answered: Vec<(Arc<Link>, T)>,
     /// The servers that failed.
-    pub failed: Vec<FailedServer>,
+    pub failed: Vec<UnansweredServer>,
     /// The exit code of a command that needs at least one answer.
     pub code: ExitCode,
 }
@@ -41,7 +41,7 @@ impl<T> ServerResults<T> {
                 Ok(found) => answered.push((link, found)),
                 Err(why) => {
                     context.warn_unusable(&link, &why);
-                    failed.push(FailedServer { server: link.id().to_owned(), reason: why.to_string() });
+                    failed.push(UnansweredServer { server: link.id().to_owned(), reason: why.to_string() });
                 }
             }
         }
@@ -52,7 +52,7 @@ impl<T> ServerResults<T> {
 }
 
 /// The lists of one server, and the session that they came from.
-pub(super) struct ServerLists {
+pub(super) struct FoundLists {
     /// The session.
     pub session: Arc<Session>,
     /// The lists, in the order that was asked for.
@@ -60,7 +60,7 @@ pub(super) struct ServerLists {
 }
 
 /// Connects to all servers concurrently and gets these lists from each; warns about servers that cannot be used.
-pub(super) async fn list_all(context: &CliContext, kinds: &[ListKind]) -> ServerResults<ServerLists> {
+pub(super) async fn list_all(context: &CliContext, kinds: &[ListKind]) -> ServerResults<FoundLists> {
     let ask = context.enabled_links().into_iter().map(|link| async move {
         let lists = async {
             let session = link.session().await?;
@@ -68,7 +68,7 @@ pub(super) async fn list_all(context: &CliContext, kinds: &[ListKind]) -> Server
             for kind in kinds {
                 lists.push(session.list(*kind).await.map_err(Unavailable::Failed)?);
             }
-            Ok(ServerLists { session, lists })
+            Ok(FoundLists { session, lists })
         };
         let outcome = lists.await;
         (link, outcome)
@@ -76,7 +76,7 @@ pub(super) async fn list_all(context: &CliContext, kinds: &[ListKind]) -> Server
     ServerResults::new(context, futures_util::future::join_all(ask).await)
 }
 
-impl ServerResults<ServerLists> {
+impl ServerResults<FoundLists> {
     /// Returns the masked items of the list at this place of all servers, each with its server's id in front.
     pub(super) fn masked_items(&self, context: &CliContext, place: usize) -> Result<Vec<JsonObject>, CliError> {
         let mut items = Vec::new();
@@ -98,7 +98,7 @@ pub(super) fn member_text(item: &JsonObject, name: &str) -> Option<String> {
 }
 
 /// Returns the error for something that no server has; a server that could not be reached may have it.
-pub(super) fn not_found(failed: &[FailedServer], text: String) -> CliError {
+pub(super) fn not_found(failed: &[UnansweredServer], text: String) -> CliError {
     let away: Vec<_> = failed.iter().map(|failed| failed.server.as_str()).collect();
     match away.as_slice() {
         [] => CliError::NotFound(text),

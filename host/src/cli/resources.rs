@@ -55,7 +55,7 @@ pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, C
 struct ResourceList {
     resources: Vec<JsonObject>,
     templates: Vec<JsonObject>,
-    failed: Vec<requests::FailedServer>,
+    failed: Vec<requests::UnansweredServer>,
 }
 
 async fn list(context: &CliContext, args: &ServerArgs) -> Result<ExitCode, CliError> {

@@ -17,7 +17,7 @@ use super::context::{CliContext, ServerArgs};
 use super::error::{CliError, SERVER_UNAVAILABLE};
 use super::printer::Printer;
 use super::remote::{GatewayArgs, RemoteGateway};
-use super::requests::{FailedServer, ServerResults};
+use super::requests::{ServerResults, UnansweredServer};
 use super::table;
 use entry::ToolEntry;
 
@@ -53,7 +53,7 @@ enum ApiFormat {
 #[derive(Serialize, Deserialize)]
 struct ToolsOutput {
     tools: Vec<JsonObject>,
-    failed: Vec<FailedServer>,
+    failed: Vec<UnansweredServer>,
 }
 
 /// Lists the tools of all servers, and warns about servers that cannot be used.
@@ -78,7 +78,7 @@ pub(super) async fn run_at_gateway(
     let mut entries: Vec<_> =
         tools.into_iter().filter_map(ToolEntry::from_json).filter(|tool| asked(&tool.server)).collect();
     let failed: Vec<_> = failed.into_iter().filter(|failed| asked(&failed.server)).collect();
-    for FailedServer { server, reason } in &failed {
+    for UnansweredServer { server, reason } in &failed {
         remote.printer.warn(&format!("server {server:?}: {reason}"));
     }
     let is_there = |id: &&String| {
@@ -98,7 +98,7 @@ fn print(
     printer: &Printer,
     args: &Args,
     tools: Vec<ToolEntry>,
-    failed: Vec<FailedServer>,
+    failed: Vec<UnansweredServer>,
     any: bool,
 ) -> Result<ExitCode, CliError> {
     let unusable = !failed.is_empty() && (args.strict || !any);

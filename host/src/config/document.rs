@@ -13,7 +13,7 @@ use super::error::ConfigError;
 pub(super) use node::{DocumentFault, MapEntry, Node, NodeValue, ScalarKind};
 
 /// The tree of a file and the format of its text.
-pub(super) struct Document {
+pub(super) struct ConfigDocument {
     /// The outermost value.
     pub root: Node,
     /// The format.
@@ -34,7 +34,7 @@ pub(super) enum FileFormat {
 }
 
 /// Parses a text; the extension of the file decides the syntax, or else the text itself.
-pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<Document, ConfigError> {
+pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<ConfigDocument, ConfigError> {
     // Windows editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let format = format_of(text, file);
@@ -44,7 +44,7 @@ pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<Document, ConfigError
         FileFormat::Toml => (toml::read(text, file)?, Vec::new()),
     };
     match root {
-        Some(root) if !root.is_null() && !text.trim().is_empty() => Ok(Document { root, format, faults }),
+        Some(root) if !root.is_null() && !text.trim().is_empty() => Ok(ConfigDocument { root, format, faults }),
         _ => Err(ConfigError::Empty(file.to_path_buf())),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::document::{Document, DocumentFault, MapEntry, Node, NodeValue};
+use super::document::{ConfigDocument, DocumentFault, MapEntry, Node, NodeValue};
 use super::error::ConfigError;
 use super::field::{ConfigField, ReadContext};
 use super::keys::inputs::read_inputs;
@@ -15,7 +15,7 @@ use super::server_entry::{self, ConfigParts, ServerEntry, check_count};
 use super::shape::ServersSection;
 
 /// Reads the servers and toolgate's own settings from another client's file.
-pub(super) fn read(document: &Document, found: &ServersSection<'_>) -> Result<ConfigParts, ConfigError> {
+pub(super) fn read(document: &ConfigDocument, found: &ServersSection<'_>) -> Result<ConfigParts, ConfigError> {
     let root = &document.root;
     refuse_doubled_rules(document, found)?;
     let mut settings = Settings { bare_dollar: found.shape == FileShape::Gemini, ..Settings::default() };
@@ -122,7 +122,7 @@ fn rule_of_unread(servers: &MapEntry, path: &str) -> Option<String> {
 }
 
 /// Refuses a rule that appears twice in one map, since either could be the intended one.
-fn refuse_doubled_rules(document: &Document, found: &ServersSection<'_>) -> Result<(), ConfigError> {
+fn refuse_doubled_rules(document: &ConfigDocument, found: &ServersSection<'_>) -> Result<(), ConfigError> {
     let of_server = |name: &str| SERVER.iter().any(|key| key.is_rule && key.is_called(name));
     let of_masking = |name: &str| MASKING.iter().any(|key| key.is_called(name));
     let of_all = |name: &str| settings_entries(&document.root, found).any(|entry| entry.key == name);

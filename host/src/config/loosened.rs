@@ -8,7 +8,7 @@ use super::keys::server::INHERIT;
 use super::keys::settings::{DESTRUCTIVE, RETRY};
 use super::model::{
     Config, DestructiveRule, GatewayRules, InheritEnv, Masking, RetryRule, ServerConfig, Settings, TokenRules,
-    ToolRules,
+    ToolConfig,
 };
 use super::section::name_of;
 use lists::{added_patterns, is_same, removed_patterns};
@@ -159,9 +159,9 @@ fn compare_server(before: &ServerConfig, after: &ServerConfig, masks_of_all: &Ma
 }
 
 /// Compares the rules of single tools; a tool that is not mentioned has none.
-fn compare_tools(before: &[ToolRules], after: &[ToolRules], loosened: &mut LoosenedRules) {
-    let nothing = |tool: &str| ToolRules { tool: tool.to_owned(), ..ToolRules::default() };
-    let of = |rules: &[ToolRules], tool: &str| rules.iter().find(|rules| is_same(&rules.tool, tool)).cloned();
+fn compare_tools(before: &[ToolConfig], after: &[ToolConfig], loosened: &mut LoosenedRules) {
+    let nothing = |tool: &str| ToolConfig { tool: tool.to_owned(), ..ToolConfig::default() };
+    let of = |rules: &[ToolConfig], tool: &str| rules.iter().find(|rules| is_same(&rules.tool, tool)).cloned();
     let gone = before.iter().filter(|old| of(after, &old.tool).is_none()).map(|old| nothing(&old.tool));
     for new in after.iter().cloned().chain(gone) {
         let old = of(before, &new.tool).unwrap_or_else(|| nothing(&new.tool));

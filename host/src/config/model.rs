@@ -142,7 +142,7 @@ pub struct ServerConfig {
     /// Capabilities that a principal needs, all of them, to use this server.
     pub requires: Vec<String>,
     /// Rules for single tools.
-    pub tools: Vec<ToolRules>,
+    pub tools: Vec<ToolConfig>,
     /// What to mask in this server's results, in addition to the settings for all servers.
     pub masking: Masking,
     /// Instructions for the model that replace the server's own.
@@ -284,7 +284,7 @@ impl Default for Timeouts {
 
 /// Rules for one tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ToolRules {
+pub struct ToolConfig {
     /// The name of the tool on its server.
     pub tool: String,
     /// Overrides of the server's annotations.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::document::{Document, FileFormat, Node, NodeValue};
+use super::document::{ConfigDocument, FileFormat, Node, NodeValue};
 use super::error::ConfigError;
 use super::keys::settings::TOP;
 use super::model::FileShape;
@@ -25,7 +25,7 @@ pub(super) struct ServersSection<'n> {
 }
 
 /// Detects the format of a file and finds its servers.
-pub(super) fn find_servers<'n>(document: &'n Document, file: &Path) -> Result<ServersSection<'n>, ConfigError> {
+pub(super) fn find_servers<'n>(document: &'n ConfigDocument, file: &Path) -> Result<ServersSection<'n>, ConfigError> {
     let mut found = detect_shape(document, file)?;
     let places = [&["mcpServers"][..], &["mcp", "servers"], &["mcp", "mcpServers"], &["mcp"], &["servers"]];
     for (path, name) in places.iter().zip(["mcpServers", "mcp.servers", "mcp.mcpServers", "mcp", "servers"]) {
@@ -38,7 +38,7 @@ pub(super) fn find_servers<'n>(document: &'n Document, file: &Path) -> Result<Se
     Ok(found)
 }
 
-fn detect_shape<'n>(document: &'n Document, file: &Path) -> Result<ServersSection<'n>, ConfigError> {
+fn detect_shape<'n>(document: &'n ConfigDocument, file: &Path) -> Result<ServersSection<'n>, ConfigError> {
     let root = &document.root;
     let found = |shape, servers, path| {
         Ok(ServersSection { shape, servers, path, inputs: None, claude_code: false, ignored: Vec::new() })

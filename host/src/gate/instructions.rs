@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{Gate, GateError, naming};
-use crate::config::model::ToolRules;
+use crate::config::model::ToolConfig;
 use crate::decide::{Decide, LogicResult};
 use crate::json::LossyString;
 use crate::logic::types::catalog::{ExposedTool, FailedServer, ServerNotes, ToolNote};
@@ -110,7 +110,7 @@ impl Gate {
 }
 
 /// Returns the rules for a tool; names match in any case, as in the component.
-fn rules_of<'a>(link: &'a Link, tool: &str) -> Option<&'a ToolRules> {
+fn rules_of<'a>(link: &'a Link, tool: &str) -> Option<&'a ToolConfig> {
     let (rules, lower) = (&link.server().tools, tool.to_lowercase());
     let exact = rules.iter().find(|rules| rules.tool == tool);
     exact.or_else(|| rules.iter().find(|rules| rules.tool.trim().to_lowercase() == lower))

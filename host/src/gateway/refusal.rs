@@ -14,7 +14,7 @@ use crate::gate::GateError;
 use crate::json::to_raw;
 use crate::logic::types::execution::Code;
 use crate::rpc::code::SERVER_ERROR;
-use crate::rpc::{self, Unreadable};
+use crate::rpc::{self, UnreadableMessage};
 use crate::words::NamedCase;
 
 /// The response to a request that is refused.
@@ -48,7 +48,7 @@ impl RequestRefusal {
     }
 
     /// Creates a refusal for a body that is not a JSON-RPC message.
-    pub(super) fn unreadable(unreadable: &Unreadable) -> Self {
+    pub(super) fn unreadable(unreadable: &UnreadableMessage) -> Self {
         let RpcError { code, message, .. } = unreadable.error();
         RequestRefusal::new(StatusCode::BAD_REQUEST, message).code(code)
     }

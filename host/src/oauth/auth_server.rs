@@ -17,7 +17,7 @@ use crate::lock::lock;
 use crate::web::errors::root_cause;
 use crate::web::reach::{Referrer, Zone};
 use crate::web::site::RemoteSite;
-use crate::web::{ForeignClients, Route, address, body};
+use crate::web::{ClientRoute, ForeignClients, address, body};
 
 /// The HTTP client for a site's authorization servers.
 pub(super) struct AuthServerClient {
@@ -105,9 +105,9 @@ impl AuthServerClient {
     }
 
     /// Decides how to reach this address, if that is allowed.
-    fn route(&self, url: &Url) -> Result<Route, String> {
+    fn route(&self, url: &Url) -> Result<ClientRoute, String> {
         if self.is_configured(url) {
-            return Ok(Route::Open);
+            return Ok(ClientRoute::Open);
         }
         let routed = self.foreign_clients.route(self.referrer(), url);
         routed.map_err(|refused| format!("{} is {refused}; {MEND}", address::display_url(url)))

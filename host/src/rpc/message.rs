@@ -25,7 +25,7 @@ pub enum Message {
     /// Several messages in one text, which MCP had up to 2025-03-26.
     Batch(Batch),
     /// The text is not a message.
-    Unreadable(Unreadable),
+    Unreadable(UnreadableMessage),
 }
 
 impl Message {
@@ -74,7 +74,7 @@ impl Message {
     }
 
     fn unreadable(text: String, reason: Reason) -> Self {
-        Message::Unreadable(Unreadable { text, reason })
+        Message::Unreadable(UnreadableMessage { text, reason })
     }
 
     /// Whether it is to be answered; a text that is not a message is, with an error.
@@ -118,7 +118,7 @@ impl Message {
             | Message::Notification(Notification { text, .. })
             | Message::Response(Response { text, .. })
             | Message::Batch(Batch { text, .. })
-            | Message::Unreadable(Unreadable { text, .. }) => text,
+            | Message::Unreadable(UnreadableMessage { text, .. }) => text,
         }
     }
 }
@@ -259,7 +259,7 @@ pub struct Batch {
 }
 
 /// A text that is not a message.
-pub struct Unreadable {
+pub struct UnreadableMessage {
     text: String,
     reason: Reason,
 }
@@ -271,7 +271,7 @@ enum Reason {
     Rpc(&'static str),
 }
 
-impl Unreadable {
+impl UnreadableMessage {
     /// The text.
     pub fn text(&self) -> &str {
         &self.text

@@ -13,7 +13,7 @@ use crate::failure::RequestError;
 
 /// How to reach an address that a server named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum ClientRoute {
     /// At any address: the configuration names it, or a proxy resolves it.
     Open,
     /// Only at addresses that a server of this zone may refer to.
@@ -56,24 +56,24 @@ impl ForeignClients {
     }
 
     /// Decides how to reach an address that the referrer named, if it may name it.
-    pub(crate) fn route(&self, referrer: Referrer, to: &Url) -> Result<Route, AddressError> {
+    pub(crate) fn route(&self, referrer: Referrer, to: &Url) -> Result<ClientRoute, AddressError> {
         referrer.check(to)?;
-        Ok(if self.proxies.proxy_for(to).is_some() { Route::Open } else { Route::Guarded(referrer.zone) })
+        Ok(if self.proxies.proxy_for(to).is_some() { ClientRoute::Open } else { ClientRoute::Guarded(referrer.zone) })
     }
 
     /// Returns the client for this route to an address.
-    pub(crate) async fn client(&self, route: Route, to: &Url) -> Result<&Client, RequestError> {
+    pub(crate) async fn client(&self, route: ClientRoute, to: &Url) -> Result<&Client, RequestError> {
         let encrypted = to.scheme() == "https";
         let clients = &self.clients[usize::from(encrypted)];
         let place = match route {
-            Route::Open => &clients[5],
-            Route::Guarded(zone) => &clients[zone as usize],
+            ClientRoute::Open => &clients[5],
+            ClientRoute::Guarded(zone) => &clients[zone as usize],
         };
         let create = async || {
             let builder = client_builder::builder(&self.site, self.version, &self.proxies);
             let builder = match route {
-                Route::Open => builder,
-                Route::Guarded(zone) => builder.dns_resolver(Arc::new(ZoneResolver(zone))),
+                ClientRoute::Open => builder,
+                ClientRoute::Guarded(zone) => builder.dns_resolver(Arc::new(ZoneResolver(zone))),
             };
             let tls = Tls { client_certificate: None, client_key: None, ..self.site.tls.clone() };
             match encrypted {

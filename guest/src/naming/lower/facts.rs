@@ -194,7 +194,7 @@ impl<'v> Lowering<'v> {
                     }
                     ("items", Value::Object(_) | Value::Bool(true)) => facts.items.all.push(part(value)),
                     // A keyword that identifies a schema applies only to that schema.
-                    _ if key.starts_with('$') && !std::ptr::eq(schema, self.document.root) => {}
+                    _ if key.starts_with('$') && !std::ptr::eq(schema, self.references.root) => {}
                     _ => {
                         facts.plain.entry(key).or_insert(value);
                     }
@@ -209,7 +209,7 @@ impl<'v> Lowering<'v> {
 
     /// Resolves a reference; if it is circular or too deep, returns its description instead.
     fn follow(&mut self, reference: &str, trail: usize) -> Result<Part<'v>, Option<&'v Value<'v>>> {
-        let target = self.document.resolve(reference).filter(|_| self.room > 0).ok_or(None)?;
+        let target = self.references.resolve(reference).filter(|_| self.room > 0).ok_or(None)?;
         let depth = self.trails[trail].depth + 1;
         let mut step = trail;
         while step != 0 && !std::ptr::eq(self.trails[step].target, target) {

@@ -11,8 +11,8 @@ impl<'v> Lowering<'v> {
     /// Returns the schema in the subset of OpenAPI 3.0 that Gemini reads.
     pub(super) fn openapi(&mut self) -> Value<'v> {
         let mut facts = Facts::default();
-        self.gather(&mut facts, &[Part { schema: self.document.root, trail: 0 }]);
-        if !self.document.root.as_object().is_some_and(|_| facts.may_be_object()) {
+        self.gather(&mut facts, &[Part { schema: self.references.root, trail: 0 }]);
+        if !self.references.root.as_object().is_some_and(|_| facts.may_be_object()) {
             return bare_object();
         }
         (facts.null, facts.values) = (false, None);

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use crate::json::Value;
 
 /// A schema in which references are resolved.
-pub(super) struct Document<'v> {
+pub(super) struct ReferenceResolver<'v> {
     pub(super) root: &'v Value<'v>,
     /// Indexes of the large objects that were searched, because finding a member of an object is linear.
     large: BTreeMap<*const Value<'v>, BTreeMap<&'v str, &'v Value<'v>>>,
 }
 
-impl<'v> Document<'v> {
+impl<'v> ReferenceResolver<'v> {
     pub(super) fn new(root: &'v Value<'v>) -> Self {
-        Document { root, large: BTreeMap::new() }
+        ReferenceResolver { root, large: BTreeMap::new() }
     }
 
     /// Resolves a local reference: `#`, or `#/` and a JSON pointer (RFC 6901, section 6).

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::page;
 use crate::cli::context::CliContext;
 use crate::cli::error::CliError;
-use crate::cli::requests::FailedServer;
+use crate::cli::requests::UnansweredServer;
 use crate::cli::style::write_note;
 use crate::cli::table;
 
@@ -21,7 +21,7 @@ use crate::cli::table;
 pub(super) struct AccessReport {
     #[serde(flatten)]
     found: ReportRows,
-    failed: Vec<FailedServer>,
+    failed: Vec<UnansweredServer>,
     /// Rules that match no tool.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<RuleWarning>,
@@ -84,7 +84,7 @@ impl AccessReport {
     /// Creates a report of who may call what, with the rules that match no tool, which people see in the log.
     pub(super) fn rights(
         rows: Vec<(&str, &AccessTool, &AccessRight)>,
-        failed: Vec<FailedServer>,
+        failed: Vec<UnansweredServer>,
         unmatched: Vec<UnmatchedRule>,
     ) -> Self {
         let row = |(principal, tool, right): (&str, &AccessTool, &AccessRight)| AccessRow {
@@ -96,7 +96,11 @@ impl AccessReport {
     }
 
     /// Creates a report of changed rights, with the rules that match no tool.
-    pub(super) fn changes(found: &[AccessChange], failed: Vec<FailedServer>, unmatched: Vec<UnmatchedRule>) -> Self {
+    pub(super) fn changes(
+        found: &[AccessChange],
+        failed: Vec<UnansweredServer>,
+        unmatched: Vec<UnmatchedRule>,
+    ) -> Self {
         let changed = |change: &AccessChange| ChangeRow {
             principal: change.principal.clone(),
             tool: RowTool::of(&change.tool, &[&change.after, &change.before]),
@@ -107,7 +111,7 @@ impl AccessReport {
         AccessReport::new(ReportRows::Changes(found.iter().map(changed).collect()), failed, unmatched)
     }
 
-    fn new(found: ReportRows, failed: Vec<FailedServer>, unmatched: Vec<UnmatchedRule>) -> Self {
+    fn new(found: ReportRows, failed: Vec<UnansweredServer>, unmatched: Vec<UnmatchedRule>) -> Self {
         let warned = |rule: UnmatchedRule| RuleWarning { server: rule.warning.server, text: rule.warning.text };
         AccessReport { found, failed, warnings: unmatched.into_iter().map(warned).collect() }
     }

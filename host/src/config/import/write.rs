@@ -9,7 +9,7 @@ use super::super::keys::lifecycle::PROBES;
 use super::super::keys::server::{INHERIT, PROTOCOL};
 use super::super::model::{
     ApiKeyLocation, Config, ConfigInput, InheritEnv, LifecycleRules, Masking, OAuthConfig, OAuthGrant, ServerAuth,
-    ServerConfig, ServerTls, Timeouts, ToolRules, TransportKind, UnexpandedText,
+    ServerConfig, ServerTls, Timeouts, ToolConfig, TransportKind, UnexpandedText,
 };
 use super::super::section::name_of;
 use super::super::{bytes, duration};
@@ -163,7 +163,7 @@ impl YamlWriter {
         self.unexpanded(3, "metadata_url", oauth.metadata_url.as_ref());
     }
 
-    fn tools(&mut self, tools: &[ToolRules]) {
+    fn tools(&mut self, tools: &[ToolConfig]) {
         if !tools.is_empty() {
             self.line(2, "tools:");
         }

@@ -10,7 +10,7 @@ use super::super::field::{ConfigField, ReadContext};
 use super::super::keys::{self, inputs, masking, server, settings};
 use super::super::model::{
     AnnotationOverrides, ConfigInput, CustomMask, FileShape, GatewayRules, LifecycleRules, Masking, QueueRules,
-    RecordRules, ServerConfig, ServerTls, Settings, ShadowRules, SpillSettings, SummarizerKind, Timeouts, ToolRules,
+    RecordRules, ServerConfig, ServerTls, Settings, ShadowRules, SpillSettings, SummarizerKind, Timeouts, ToolConfig,
     TransportKind,
 };
 use super::super::schema::schema;
@@ -129,7 +129,7 @@ fn every_default_of_the_schema_is_the_default_of_the_code() {
     check_defaults(keys::gateway::TLS, keys::gateway::TlsDraft::default);
     check_defaults(server::TIMEOUTS, Timeouts::default);
     check_defaults(server::TLS, ServerTls::default);
-    check_defaults(server::TOOL, ToolRules::default);
+    check_defaults(server::TOOL, ToolConfig::default);
     check_defaults(server::ANNOTATIONS, AnnotationOverrides::default);
     for key in server::SERVER.iter().filter(|key| key.in_schema && !key.default.is_empty()) {
         let text = format!("servers: {{a: {{command: x, {}: {}}}}}", key.name, key.default);

@@ -14,7 +14,7 @@ fn response(text: &str) -> (ResponseId, Result<String, RpcError>) {
     }
 }
 
-fn unreadable(text: &str) -> Unreadable {
+fn unreadable(text: &str) -> UnreadableMessage {
     match Message::read(text.to_owned()) {
         Message::Unreadable(unreadable) => unreadable,
         other => panic!("{text}: {other:?}"),

@@ -17,7 +17,7 @@ use super::pending::{PendingRequests, Progress, ResponseMatch};
 use crate::failure::{Failure, RequestError, RpcError};
 use crate::json;
 use crate::rpc::code::{INTERNAL_ERROR, METHOD_NOT_FOUND};
-use crate::rpc::{self, Message, Reply, ResponseId, Unreadable};
+use crate::rpc::{self, Message, Reply, ResponseId, UnreadableMessage};
 use crate::session::handler::{Handler, ServerQuestion, Topic};
 use crate::session::listing::ListCache;
 use crate::session::{Era, ServerEvent, empty_object};
@@ -154,7 +154,7 @@ impl Inbox {
     }
 
     /// Skips a text that is not a message; if it seems to be the answer to a request, that request fails at once.
-    fn skip(&self, unreadable: &Unreadable, exchange: Option<RequestId>) {
+    fn skip(&self, unreadable: &UnreadableMessage, exchange: Option<RequestId>) {
         let (why, shown) = (unreadable.why(), self.excerpt(unreadable.text()));
         self.warn_limited(|| warn!(%why, "skipped a text that is not a message: {shown}"));
         if let Some(id) = exchange.or_else(|| unreadable.probable_id()) {

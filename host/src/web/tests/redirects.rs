@@ -99,7 +99,7 @@ async fn a_name_leads_nowhere_that_its_address_may_not() {
     // The check of names would already have rejected this one.
     let request =
         reqwest::Request::new(Method::GET, Url::parse(&format!("http://localhost:{}/", inside.port)).unwrap());
-    let client = foreign.client(Route::Guarded(Zone::Public), request.url()).await.unwrap();
+    let client = foreign.client(ClientRoute::Guarded(Zone::Public), request.url()).await.unwrap();
     let error = soon(client.execute(request)).await.unwrap_err();
     let words = "a loopback address, which a server at a public address may not refer to";
     assert_eq!(errors::root_cause(&error), words);

@@ -2,11 +2,11 @@
 
 use super::super::super::document::{MapEntry, NodeValue};
 use super::super::super::field::{ConfigField, FieldError, ReadContext};
-use super::super::super::model::{AnnotationOverrides, FileShape, ToolRules};
+use super::super::super::model::{AnnotationOverrides, FileShape, ToolConfig};
 use super::super::super::section::{ConfigKey, KeyForm, SectionForm, is_ignorable, read_keys};
 use super::draft::ServerDraft;
 
-type ToolKey = ConfigKey<ToolRules>;
+type ToolKey = ConfigKey<ToolConfig>;
 
 /// The keys of one tool.
 pub(crate) const TOOL: &[ToolKey] = &[
@@ -91,7 +91,7 @@ pub(super) fn read_tools(
         return read_allow(draft, field, context);
     }
     for (name, value) in field.entries()? {
-        let mut rules = ToolRules { tool: name.to_owned(), ..ToolRules::default() };
+        let mut rules = ToolConfig { tool: name.to_owned(), ..ToolConfig::default() };
         // In Codex, these keys say when Codex itself asks its user.
         let of_codex = |entry: &MapEntry| context.shape == FileShape::Codex && is_ignorable(&entry.key);
         match value.node.entries() {
