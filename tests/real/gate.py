@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
 import uuid
@@ -96,6 +97,8 @@ class Gate:
             text=True,
             errors="replace",
             start_new_session=True,
+            # It may run where the signal is ignored, as under nohup or in the background of a shell.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         return process, mark
 

@@ -74,6 +74,8 @@ impl Place {
 
     /// The binary, ready to be started here.
     pub fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
+        #[cfg(unix)]
+        hear_signals();
         let mut command = Command::new(TOOLGATE);
         command.args(arguments);
         if let Some(config) = &self.config {
@@ -210,4 +212,28 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/server.py")
 pub fn each<'v>(list: &'v Value, pointer: &str) -> Vec<&'v str> {
     let text = |item: &'v Value| item.pointer(pointer).and_then(Value::as_str).unwrap_or("?");
     list.as_array().expect("it is a list").iter().map(text).collect()
+}
+
+/// Lets children hear signals even if these tests run where they are ignored, as under `nohup` or `&`: in a child, a
+/// signal that its parent handles has its default, and one that its parent ignores is ignored.
+#[cfg(unix)]
+fn hear_signals() {
+    use rustix::process::Signal;
+    use tokio::signal::unix::SignalKind;
+    static HEARD: std::sync::LazyLock<()> = std::sync::LazyLock::new(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let ignored = [(Signal::INT, SignalKind::interrupt()), (Signal::HUP, SignalKind::hangup())];
+        for (_, kind) in ignored.into_iter().filter(|(signal, _)| is_ignored(*signal)) {
+            runtime.block_on(async { drop(tokio::signal::unix::signal(kind).unwrap()) });
+        }
+    });
+    std::sync::LazyLock::force(&HEARD);
+}
+
+/// Whether this process, and so each that it starts, ignores the signal.
+#[cfg(unix)]
+fn is_ignored(signal: rustix::process::Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
+    u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
 }

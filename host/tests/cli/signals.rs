@@ -18,11 +18,6 @@ const LONG: Duration = Duration::from_secs(20);
 #[test]
 fn a_signal_during_a_call_ends_it_and_leaves_no_process() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        if is_ignored(signal) {
-            // Whoever runs the tests under nohup wants it so, and toolgate inherits it from them.
-            println!("SKIPPED: {signal:?} is ignored here");
-            continue;
-        }
         let output = interrupted(&["call", "slow.do"], "hangs-in-call", signal);
         assert_eq!(output.status.code(), Some(130), "{signal:?}: {output:?}");
         assert_eq!(String::from_utf8_lossy(&output.stderr), "error: interrupted\n", "{signal:?}");
@@ -42,13 +37,6 @@ fn a_signal_while_a_server_starts_leaves_no_process() {
 fn a_kill_leaves_no_process() {
     let output = interrupted(&["call", "slow.do"], "hangs-in-call", Signal::KILL);
     assert_eq!(output.status.code(), None, "{output:?}");
-}
-
-/// Whether this process, and so each that it starts, ignores the signal.
-fn is_ignored(signal: Signal) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
-    u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
 }
 
 /// How a command ends that gets this signal while a server hangs; no process is left then.
