@@ -220,14 +220,18 @@ pub fn each<'v>(list: &'v Value, pointer: &str) -> Vec<&'v str> {
 fn hear_signals() {
     use rustix::process::Signal;
     use tokio::signal::unix::SignalKind;
-    static HEARD: std::sync::LazyLock<()> = std::sync::LazyLock::new(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    static HEARD: LazyLock<()> = LazyLock::new(|| {
         let ignored = [(Signal::INT, SignalKind::interrupt()), (Signal::HUP, SignalKind::hangup())];
-        for (_, kind) in ignored.into_iter().filter(|(signal, _)| is_ignored(*signal)) {
-            runtime.block_on(async { drop(tokio::signal::unix::signal(kind).unwrap()) });
-        }
+        let ignored = ignored.into_iter().filter(|(signal, _)| is_ignored(*signal));
+        // On a thread of its own, because the test may be in a runtime already.
+        let handle = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let _inside = runtime.enter();
+            ignored.for_each(|(_, kind)| drop(tokio::signal::unix::signal(kind).unwrap()));
+        };
+        std::thread::spawn(handle).join().unwrap();
     });
-    std::sync::LazyLock::force(&HEARD);
+    LazyLock::force(&HEARD);
 }
 
 /// Whether this process, and so each that it starts, ignores the signal.
