@@ -224,15 +224,18 @@ impl RegistryContext {
         policy: &lifecycle::Policy,
     ) -> LogicResult<lifecycle::Transition> {
         let now = millis(self.origin.elapsed());
-        let prove = self.prove.load(Ordering::Relaxed) && self.config().settings.readiness == ReadinessRule::All;
-        let policy = lifecycle::Policy { prove, ..policy.clone() };
-        self.logic().step(server, event, &policy, now)
+        self.logic().step(server, event, policy, now)
     }
 
-    /// From now on, starts each server until a start succeeds, if the configuration waits for all servers; false if that
-    /// is no news.
+    /// From now on, starts each server until a start succeeds, if the configuration waits for all servers; returns
+    /// whether this was the first request for that.
     pub(super) fn prove_servers(&self) -> bool {
         !self.prove.swap(true, Ordering::Relaxed)
+    }
+
+    /// Reports whether servers start without a caller until a start succeeds.
+    pub(super) fn proves_servers(&self) -> bool {
+        self.prove.load(Ordering::Relaxed) && self.config().settings.readiness == ReadinessRule::All
     }
 
     /// Reports whether a server counts as ready; false if the component fails.

@@ -166,6 +166,11 @@ impl Link {
         self.server().lifecycle.shared && (session.is_none() || !self.uses_session)
     }
 
+    /// Reports whether sessions and gates have connections of their own, so that the shared one is not used.
+    fn runs_per_session(&self) -> bool {
+        self.uses_session || !self.server().lifecycle.shared
+    }
+
     /// Reports whether the server receives the id of the session that uses it.
     pub(super) fn uses_session(&self) -> bool {
         self.uses_session
@@ -272,7 +277,7 @@ impl Link {
                 let fault = state.config_problem.as_ref().map(|(problem, _)| problem);
                 self.server().problem.as_ref().or(fault).map(ToString::to_string)
             },
-            starts_per_session: self.uses_session && self.opener.session().is_none(),
+            runs_per_session: self.runs_per_session(),
             queues: self.queues.iter().map(|(_, queue)| queue.stats()).collect(),
         }
     }

@@ -47,8 +47,8 @@ pub struct ServerStatus {
     pub pid: Option<u32>,
     /// The problem of its configuration.
     pub problem: Option<String>,
-    /// Whether it runs only for sessions, because its configuration needs the id of one.
-    pub starts_per_session: bool,
+    /// Whether each session or gate has a connection of its own, so that nobody waits for a shared one.
+    pub runs_per_session: bool,
     /// The queues that its calls pass.
     pub queues: Vec<QueueStats>,
 }
@@ -123,7 +123,7 @@ impl ServerStatus {
     /// Says why the server does not count as ready; `None` if it does, or if nobody waits for it.
     pub(super) fn wait_reason(&self) -> Option<Warning> {
         let is_off = self.state == State::Disabled && self.problem.is_none();
-        if self.ready || is_off || self.starts_per_session {
+        if self.ready || is_off || self.runs_per_session {
             return None;
         }
         let text = match self.state {

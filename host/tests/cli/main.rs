@@ -11,6 +11,8 @@ mod files;
 mod hostile;
 mod logic;
 mod place;
+#[cfg(unix)]
+mod readiness;
 mod reading;
 mod record;
 #[cfg(unix)]

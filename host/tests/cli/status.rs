@@ -132,28 +132,6 @@ fn a_gateway_over_http_is_found_by_its_address_and_by_its_socket() {
 }
 
 #[test]
-fn a_gateway_that_waits_for_all_servers_starts_each_once_and_says_whom_it_waits_for() {
-    let broken = json!({"command": "no-such-program-of-toolgate"});
-    for (servers, ready) in [(json!({"demo": demo()}), true), (json!({"demo": demo(), "broken": broken}), false)] {
-        let place = Place::configured(&json!({"readiness": "all", "servers": servers}));
-        let serving = Serving::start(&place, &[]);
-        let first = serving.page("/ready");
-        assert!(first.starts_with("HTTP/1.1 503 ") && first.contains(r#""server":"demo""#), "{first}");
-        match ready {
-            true => {
-                let page = until("ready", || Some(serving.page("/ready")).filter(|page| page.contains("200 OK")));
-                assert!(page.contains(r#""waits_for":[]"#), "{page}");
-            }
-            false => {
-                let missing = |page: &String| !page.contains(r#""server":"demo""#) && page.contains("no-such-program");
-                let page = until("the reason", || Some(serving.page("/ready")).filter(missing));
-                assert!(page.starts_with("HTTP/1.1 503 ") && page.contains(r#""server":"broken""#), "{page}");
-            }
-        }
-    }
-}
-
-#[test]
 fn the_socket_serves_the_same_pages_as_http() {
     let place = Place::with(json!({"demo": demo()}));
     let (serving, _) = Serving::over_http(&place);

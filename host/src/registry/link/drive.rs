@@ -29,7 +29,9 @@ impl Link {
             return;
         }
         let context = &self.opener.context;
-        let stepped = context.step(state.machine, event, &self.policy);
+        let prove = context.proves_servers() && !self.runs_per_session();
+        let policy = lifecycle::Policy { prove, ..self.policy.clone() };
+        let stepped = context.step(state.machine, event, &policy);
         let lifecycle::Transition { server, commands } = match stepped {
             Ok(transition) => transition,
             // The supervisor has replaced the component; the server keeps its state.

@@ -67,11 +67,6 @@ impl SessionOpener {
         &self.config.servers[self.server_index]
     }
 
-    /// Returns the session that it opens connections for, if it is for one alone.
-    pub(super) fn session(&self) -> Option<&str> {
-        self.session.as_deref()
-    }
-
     /// Opens a session.
     pub(super) async fn open(self: &Arc<Self>, limit: Duration) -> Result<Arc<Session>, Unavailable> {
         let server = self.server();
