@@ -119,5 +119,5 @@ fn steps(path: &Path) -> Vec<PathStep> {
 const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
-/// The same limit as Linux has.
+/// How many symbolic links a path may have; Linux has this limit too.
 const MAX_LINKS: usize = 40;

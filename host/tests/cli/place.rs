@@ -47,13 +47,13 @@ impl Place {
         Place::new().and_configured(config)
     }
 
-    /// The same place, whose runs are told of this `toolgate.yaml`.
+    /// Gives the place this `toolgate.yaml`, which its runs are told of.
     pub fn and_configured(mut self, config: &Value) -> Self {
         self.config = Some(self.file("home/servers.yaml", config.to_string()));
         self
     }
 
-    /// The same with a variable.
+    /// Sets a variable for all runs here.
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
@@ -97,7 +97,7 @@ impl Place {
         self.command(arguments).output().expect("the binary starts").into()
     }
 
-    /// The same at a terminal where this is typed, and which shows standard output and standard error as one text.
+    /// Runs the binary to its end at a terminal where this is typed; standard output and standard error are one text.
     #[cfg(unix)]
     pub fn run_at_terminal<A: AsRef<OsStr>>(&self, arguments: &[A], typed: &str) -> Ran {
         fed(&mut self.at_terminal(arguments), typed)
@@ -114,7 +114,7 @@ impl Place {
         at_terminal
     }
 
-    /// The same with something on standard input.
+    /// Runs the binary to its end with this on standard input.
     pub fn feed<A: AsRef<OsStr>>(&self, arguments: &[A], input: &str) -> Ran {
         fed(&mut self.command(arguments), input)
     }
@@ -136,21 +136,21 @@ impl From<Output> for Ran {
 }
 
 impl Ran {
-    /// The same, once it is sure that it ended so.
+    /// Checks the exit code, and returns the run.
     #[track_caller]
     pub fn ends(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:#?}");
         self
     }
 
-    /// The same, once it is sure that standard error says this.
+    /// Checks that standard error contains this, and returns the run.
     #[track_caller]
     pub fn says(self, what: &str) -> Self {
         assert!(self.stderr.contains(what), "no {what:?} in {self:#?}");
         self
     }
 
-    /// The same, once it is sure that standard output has this.
+    /// Checks that standard output contains this, and returns the run.
     #[track_caller]
     pub fn prints(self, what: &str) -> Self {
         assert!(self.stdout.contains(what), "no {what:?} in {self:#?}");
@@ -175,7 +175,7 @@ pub fn fixture(habit: &str) -> Value {
     fixture_with(habit, &[])
 }
 
-/// The same with arguments for the habit.
+/// The entry of a test server with this habit and arguments for it.
 pub fn fixture_with(habit: &str, arguments: &[&str]) -> Value {
     // Without what is installed beside Python, which takes it longest to look at.
     let arguments = [&["-I", "-S", SCRIPT, habit], arguments].concat();

@@ -36,7 +36,7 @@ impl Serving {
         Serving { child, input, messages, log, heard: Vec::new(), next: 1 }
     }
 
-    /// The same, with a client of the initialize era on its standard input and output.
+    /// Starts a gateway, with a client of the initialize era on its standard input and output.
     pub fn greet(place: &Place, arguments: &[&str]) -> Self {
         let mut serving = Serving::start(place, arguments);
         let answer = serving.ask("initialize", hello());
@@ -242,7 +242,7 @@ impl Web<'_> {
         }
     }
 
-    /// The same without a session, as a client of 2026-07-28.
+    /// Lists the tools without a session, as a client of 2026-07-28 does.
     pub fn modern_tools(&self) -> Result<Vec<String>, u16> {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",

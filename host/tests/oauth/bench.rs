@@ -63,7 +63,7 @@ impl Bench {
         Bench { world, gate, person, folder, secrets }
     }
 
-    /// The same world with another process: nothing is left but what is kept in files.
+    /// Restarts the client in this world, as another process would: nothing is left but what is kept in files.
     pub fn again(self, entry: Value, with: With) -> Self {
         let Bench { world, folder, .. } = self;
         Self::over(world, folder, entry, with)

@@ -29,7 +29,7 @@ pub fn answer(sites: &Sites, seen: &Seen, path: &str) -> Response<String> {
     }
 }
 
-/// The same tools for everybody.
+/// Tools that everybody gets.
 pub fn open_to_all(sites: &Sites, seen: &Seen) -> Response<String> {
     mcp(sites, seen, "/mcp", &["write".to_owned(), "erase".to_owned()])
 }

@@ -75,7 +75,7 @@ pub async fn call(session: &Session, tool: &str, arguments: &str) -> Result<Valu
     call_within(session, tool, arguments, LONG).await
 }
 
-/// The same with a limit.
+/// Calls a tool, and waits at most this long.
 pub async fn call_within(
     session: &Session,
     tool: &str,

@@ -70,7 +70,7 @@ fn serve_over(
     serve_within(stdio::StdioServer::new(&limits), 1 << 20, std::future::pending(), config, transports, options)
 }
 
-/// The same through this door until `stop`, over pipes that hold so many bytes.
+/// Serves a client of this gateway until `stop`, over pipes that hold so many bytes.
 fn serve_within(
     server: stdio::StdioServer,
     pipe: usize,
@@ -109,7 +109,7 @@ async fn client(stream: DuplexStream, era: &str) -> RunningService<RoleClient, (
     client_of((), stream, era).await
 }
 
-/// The same, with somebody who is told things and answers.
+/// Connects a client with somebody who is told things and answers.
 async fn client_of<H: ClientHandler>(handler: H, stream: DuplexStream, era: &str) -> RunningService<RoleClient, H> {
     let (input, output) = tokio::io::split(stream);
     match era {

@@ -140,7 +140,7 @@ async fn call_with(gate: &Gate, name: &str, arguments: &str, options: &CallOptio
     gate.call(call, options).await.expect("the component answers")
 }
 
-/// The same beside the test.
+/// Makes the call in a task of its own, beside the test.
 fn begin(gate: &Arc<Gate>, name: &str, arguments: &str) -> JoinHandle<CallOutcome> {
     begin_with(gate, name, arguments, CallOptions::default())
 }

@@ -12,7 +12,7 @@ pub fn legacy(seen: &Seen) -> Answer {
     legacy_with(seen, SESSION)
 }
 
-/// The same with a session of another name.
+/// Answers as a server of the initialize era, with a session of this name.
 pub fn legacy_with(seen: &Seen, session: &str) -> Answer {
     match (seen.verb.as_str(), seen.method()) {
         ("DELETE", _) => return Answer::status("204 No Content"),

@@ -57,7 +57,7 @@ impl Server {
         Self::start_with(script, usize::MAX).await
     }
 
-    /// The same, and after this many answers a connection is dead, though nothing said so: what comes then is not seen.
+    /// Starts the server; after this many answers a connection is dead without a sign, and what comes then is not seen.
     pub async fn start_with(script: impl Fn(&Seen) -> Answer + Send + Sync + 'static, answers: usize) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
@@ -144,7 +144,7 @@ impl Answer {
         Answer::of("200 OK", "application/json", body)
     }
 
-    /// The same with one more header.
+    /// Adds a header to the answer.
     #[must_use]
     pub fn with(mut self, line: &str) -> Answer {
         if let Answer::Whole(_, headers, _) | Answer::Events(headers, _) = &mut self {
