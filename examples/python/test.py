@@ -145,7 +145,7 @@ class Calls(unittest.IsolatedAsyncioTestCase):
         await self.check("shop.charge", "", "not-allowed", 0)
         await self.check("shop.look", "", "ok", 1)
         self.gate = Gate(self.component, self.servers)
-        self.gate.settings.server_masks = [Record(server="shop", masks={"groups": [], "patterns": [], "custom": [
+        self.gate.settings.server_settings = [Record(server="shop", masks={"groups": [], "patterns": [], "custom": [
             Record(pattern="run", replacement="***")]})]
         await self.check("shop.charge", "", "ok", 1, "*** 2")
 

@@ -28,6 +28,13 @@ pub struct Extracted<'a> {
     pub rest: Object<'a>,
 }
 
+impl Extracted<'_> {
+    /// Returns the size of the text with the texts of embedded resources.
+    pub fn size(&self) -> usize {
+        self.text.len() + embedded_texts(&self.blocks).map(str::len).sum::<usize>()
+    }
+}
+
 /// The reason why a result cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
@@ -103,6 +110,17 @@ pub fn is_text(block: &Value<'_>) -> bool {
     block.get("type").and_then(Value::as_str) == Some("text") && block.get("text").and_then(Value::as_str).is_some()
 }
 
+/// Returns the text of an embedded resource; its line in the text of the result only names it.
+pub fn embedded_text<'v>(block: &'v Value<'_>) -> Option<&'v str> {
+    let is_resource = block.get("type").and_then(Value::as_str) == Some("resource");
+    block.get("resource").filter(|_| is_resource)?.get("text")?.as_str()
+}
+
+/// Returns the texts of all embedded resources.
+pub fn embedded_texts<'v>(blocks: &'v [Value<'_>]) -> impl Iterator<Item = &'v str> {
+    blocks.iter().filter_map(embedded_text)
+}
+
 /// Returns the text of a text block, or a line that stands for another block.
 fn line_of<'v>(block: &'v Value<'_>) -> Cow<'v, str> {
     if let Some(text) = block.get("text").and_then(Value::as_str).filter(|_| is_text(block)) {
@@ -143,27 +161,26 @@ pub fn is_longer(text: &str, max_bytes: u64) -> bool {
 
 /// Cuts the text at a line end and appends a note; zero means no limit.
 pub fn truncate(text: &str, max_bytes: u64, why: &str) -> String {
-    match cut(text, max_bytes) {
-        None => text.to_owned(),
-        Some(kept) => {
-            let (size, limit) = (size_of(text.len(), ""), size_of(max_bytes as usize, ""));
-            format!("{kept}\n\n[TRUNCATED: {why} — Original size: {size}, limit: {limit}]")
-        }
+    match is_longer(text, max_bytes) {
+        true => cut_to(text, max_bytes as usize, why),
+        false => text.to_owned(),
     }
 }
 
+/// Cuts a text that is longer than `max`, and appends a note.
+pub fn cut_to(text: &str, max: usize, why: &str) -> String {
+    let (size, limit) = (size_of(text.len(), ""), size_of(max, ""));
+    format!("{}\n\n[TRUNCATED: {why} — Original size: {size}, limit: {limit}]", kept(text, max))
+}
+
 /// Returns the part of a long text to keep: whole lines, or whole characters if the first line is too long.
-fn cut(text: &str, max_bytes: u64) -> Option<&str> {
-    if !is_longer(text, max_bytes) {
-        return None;
-    }
-    let max = max_bytes as usize;
+fn kept(text: &str, max: usize) -> &str {
     if text.as_bytes()[max] == b'\n' {
-        return Some(&text[..max]);
+        return &text[..max];
     }
     let end = (0..=max).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
     let line_end = text[..end].rfind('\n').filter(|&at| at > 0);
-    Some(&text[..line_end.unwrap_or(end)])
+    &text[..line_end.unwrap_or(end)]
 }
 
 /// Returns the line below a summary, which tells the size of the original text.
@@ -179,9 +196,9 @@ fn size_of(bytes: usize, space: &str) -> String {
     }
 }
 
-/// Estimates the number of tokens in a text.
-pub fn estimate_tokens(text: &str) -> u64 {
-    text.len().div_ceil(BYTES_PER_TOKEN) as u64
+/// Estimates the number of tokens in a text of this many bytes.
+pub fn estimate_tokens(bytes: usize) -> u64 {
+    bytes.div_ceil(BYTES_PER_TOKEN) as u64
 }
 
 #[cfg(test)]
@@ -277,7 +294,7 @@ mod tests {
     #[test]
     fn four_bytes_are_a_token() {
         for (text, tokens) in [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("こんにちは世界", 6)] {
-            assert_eq!(estimate_tokens(text), tokens);
+            assert_eq!(estimate_tokens(text.len()), tokens);
         }
     }
 }

@@ -18,13 +18,17 @@ use crate::types::{Failure, Phase, ToolRef, Trace, WaitRange};
 pub use call::{Execution, Intent};
 pub use gate::Gate;
 
-/// Masks for the results of one server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerMasks {
+/// Settings for the results of one server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerSettings {
     /// The id of the server.
     pub server: String,
-    /// Masks that apply in addition to the global ones.
+    /// Masks that apply in addition to those for every server.
     pub masks: Masks,
+    /// The number of tokens above which a text is summarized; `None` means as for every server.
+    pub summarize_above_tokens: Option<u64>,
+    /// Whether a result without structured content gets it from its text, if that is JSON.
+    pub structured_text: bool,
 }
 
 /// What happens to a result.
@@ -54,13 +58,13 @@ pub struct Settings {
     pub retry: RetryPolicy,
     /// The masks for every result.
     pub masks: Masks,
-    /// Additional masks for single servers.
-    pub server_masks: Vec<ServerMasks>,
+    /// What differs for single servers.
+    pub server_settings: Vec<ServerSettings>,
     /// What happens to a result.
     pub form: ResultForm,
-    /// The maximum size of a result's text in bytes; zero means no limit.
+    /// The maximum size of a result's text in bytes, with the texts of embedded resources; zero means no limit.
     pub max_result_bytes: u64,
-    /// Whether the host saves the full text before it is cut.
+    /// Whether the host saves the full text before it is cut or summarized.
     pub spill: bool,
     /// The number of tokens (about four bytes each) above which a text is summarized, in the form `Text`.
     pub summarize_above_tokens: Option<u64>,
@@ -81,7 +85,7 @@ impl Settings {
             check_arguments: true,
             retry: RetryPolicy::Safe,
             masks: Masks::default(),
-            server_masks: Vec::new(),
+            server_settings: Vec::new(),
             form: ResultForm::Text,
             max_result_bytes: 1 << 20,
             spill: false,
@@ -149,7 +153,7 @@ pub struct Question {
 pub struct Oversize {
     /// The tool that returned the text.
     pub tool: ToolRef,
-    /// The full text, masked.
+    /// The full text with the texts of embedded resources, masked.
     pub text: String,
     /// Whether to save the full text.
     pub spill: bool,

@@ -7,7 +7,7 @@ mod target;
 use std::collections::BTreeSet;
 
 use crate::types::ToolRef;
-pub use fit::{Audience, Candidate, FitError, FittedTool, fit, names};
+pub use fit::{Audience, Candidate, FitError, FittedTool, fit, joined_names};
 pub use lower::lower;
 pub use target::Target;
 
@@ -45,6 +45,8 @@ pub enum NamingStyle {
     DoubleUnderscore,
     /// `mcp__server__tool`
     McpPrefix,
+    /// `mcp_server_tool`
+    McpUnderscore,
     /// `server__tool`, adapted to an audience; schemas are adapted as well.
     Fitted(Audience),
 }

@@ -1,11 +1,14 @@
 //! Keeps results that are too long in files, summarises them, or both.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tracing::warn;
 
-use crate::config::model::{Config, Problem};
-use crate::config::resolve::{ResolvedSummarizer, ResolvedSummarizerKind, resolve_spill, resolve_summarizer};
+use crate::config::model::{Config, Problem, ServerConfig, ServerSummarizer, SummarizerRules};
+use crate::config::resolve::{
+    ResolvedSummarizer, ResolvedSummarizerKind, resolve_spill, resolve_summarizer, server_path,
+};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::failure::format_chain;
@@ -18,6 +21,8 @@ use crate::summarize::{Summarizer, SummaryCommand, SummaryEndpoint, SummaryLimit
 pub(crate) struct Condenser {
     spill: Option<SpillStore>,
     summarizer: Option<Summarizer>,
+    /// The summarizers of servers that have their own.
+    server_summarizers: BTreeMap<String, Option<Summarizer>>,
     secrets: Secrets,
 }
 
@@ -29,11 +34,21 @@ impl Condenser {
             let dir = filled.dir.unwrap_or_else(default_dir);
             SpillStore::new(SpillRules { dir, max_bytes: filled.max_bytes, max_age: filled.max_age })
         });
-        let summarizer = or_warn(resolve_summarizer(config, variables)).and_then(|filled| {
+        let mut resolve = |rules: &SummarizerRules, path: &str| {
+            let filled = or_warn(resolve_summarizer(rules, path, config, variables).map(Some))?;
             secrets.merge(&filled.secrets);
             summarizer(filled)
-        });
-        Condenser { spill, summarizer, secrets }
+        };
+        let summarizer = config.settings.summarizer.as_ref().and_then(|rules| resolve(rules, "summarizer"));
+        let own = |server: &ServerConfig| match &server.summarizer {
+            ServerSummarizer::Own(rules) => {
+                let path = format!("{}.summarizer", server_path(config.shape, &server.id));
+                Some((server.id.clone(), resolve(rules, &path)))
+            }
+            ServerSummarizer::Shared | ServerSummarizer::Off => None,
+        };
+        let server_summarizers = config.servers.iter().filter_map(own).collect();
+        Condenser { spill, summarizer, server_summarizers, secrets }
     }
 
     /// Returns the summarizer's secrets.
@@ -52,7 +67,8 @@ impl Condenser {
             }
             _ => None,
         };
-        let summary = match &self.summarizer {
+        let summarizer = self.server_summarizers.get(&tool.server).unwrap_or(&self.summarizer);
+        let summary = match summarizer {
             Some(summarizer) if summarize => {
                 let task = SummaryTask { server: &tool.server, tool: &tool.tool, text: &text };
                 ok_or_warn(summarizer.summarize(task).await)

@@ -2,7 +2,8 @@
 
 use crate::config::is_id;
 use crate::config::model::{
-    Config, DestructiveRule, GatewayNames, Masking, NamesStyle, Problem, RetryRule, ServerConfig, TokenRules,
+    Config, DestructiveRule, GatewayNames, Masking, NamesStyle, Problem, RetryRule, ServerConfig, ServerSummarizer,
+    Settings, TokenRules,
 };
 use crate::decide::{Decide, LogicResult};
 use crate::logic::types::{Annotations, execution, filtering, masking, naming, recovery};
@@ -52,19 +53,33 @@ pub(crate) fn settings(logic: &mut impl Decide, config: &Config, view: &GateView
         RetryRule::Never => recovery::RetryPolicy::Never,
     };
     settings.masks = to_masks(&of_file.masking);
-    settings.server_masks = usable
-        .iter()
-        .filter(|server| server.problem.is_none() && server.masking != Masking::default())
-        .map(|server| execution::ServerMasks { server: server.id.clone(), masks: to_masks(&server.masking) })
-        .collect();
+    settings.summarize_above_tokens = of_file.summarizer.as_ref().map(|_| of_file.summarize_above_tokens);
+    let own = |server: &&ServerConfig| server_settings(server, of_file);
+    settings.server_settings = usable.iter().filter(|server| server.problem.is_none()).filter_map(own).collect();
     if view.pass_through {
         settings.form = execution::ResultForm::PassThrough;
     }
     settings.spill = of_file.spill.is_some();
-    settings.summarize_above_tokens = of_file.summarizer.as_ref().map(|_| of_file.summarize_above_tokens);
     settings.ask_max_bytes = of_file.ask_max_bytes;
     settings.max_result_bytes = view.max_result_bytes.unwrap_or(of_file.max_result_bytes);
     Ok(settings)
+}
+
+/// Returns what differs for one server, if anything does.
+fn server_settings(server: &ServerConfig, of_all: &Settings) -> Option<execution::ServerSettings> {
+    let own = server.summarize_above_tokens;
+    let summarize_above_tokens = match &server.summarizer {
+        ServerSummarizer::Shared => own.filter(|_| of_all.summarizer.is_some()),
+        ServerSummarizer::Off => Some(u64::MAX),
+        ServerSummarizer::Own(_) => own.or(Some(of_all.summarize_above_tokens)),
+    };
+    let differs = server.masking != Masking::default() || summarize_above_tokens.is_some() || server.structured_text;
+    differs.then(|| execution::ServerSettings {
+        server: server.id.clone(),
+        masks: to_masks(&server.masking),
+        summarize_above_tokens,
+        structured_text: server.structured_text,
+    })
 }
 
 /// Notes problems of single servers that only the component can find, so that the other servers can be used.
@@ -93,6 +108,7 @@ pub(crate) fn style(names: NamesStyle) -> naming::NamingStyle {
         NamesStyle::Dot => naming::NamingStyle::Dot,
         NamesStyle::DoubleUnderscore => naming::NamingStyle::DoubleUnderscore,
         NamesStyle::McpPrefix => naming::NamingStyle::McpPrefix,
+        NamesStyle::McpUnderscore => naming::NamingStyle::McpUnderscore,
     }
 }
 
@@ -103,6 +119,7 @@ pub fn shown_style(names: GatewayNames) -> naming::NamingStyle {
         GatewayNames::Dot => naming::NamingStyle::Dot,
         GatewayNames::DoubleUnderscore => naming::NamingStyle::DoubleUnderscore,
         GatewayNames::McpPrefix => naming::NamingStyle::McpPrefix,
+        GatewayNames::McpUnderscore => naming::NamingStyle::McpUnderscore,
         GatewayNames::Openai => fitted(naming::Target::Openai),
         GatewayNames::Anthropic => fitted(naming::Target::Anthropic),
         GatewayNames::Gemini => fitted(naming::Target::Gemini),

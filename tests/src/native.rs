@@ -221,7 +221,12 @@ mod tests {
         let masks = |group: &str| masking::Masks { groups: vec![group.to_owned()], patterns: vec![], custom: vec![] };
         let mut settings = logic.default_settings(&["a".to_owned(), "b".to_owned()]).unwrap();
         settings.masks = masks("basic");
-        settings.server_masks = vec![execution::ServerMasks { server: "a".to_owned(), masks: masks("security") }];
+        settings.server_settings = vec![execution::ServerSettings {
+            server: "a".to_owned(),
+            masks: masks("security"),
+            summarize_above_tokens: None,
+            structured_text: false,
+        }];
         let gate = logic.open_gate(&settings).unwrap().unwrap();
         let both = r#"{"password":"hunter2hunter2","from":"a@example.com"}"#;
         for (server, json, expected) in [

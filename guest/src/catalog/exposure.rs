@@ -48,20 +48,26 @@ impl Exposure {
 
 /// Returns a unique name for each tool.
 pub(super) fn names(style: &NamingStyle, tools: &[Tool<'_>]) -> Vec<String> {
-    let fitted = |target, prefix: &str| {
+    let joined = |separator, target, prefix: &str| {
         let pairs: Vec<(&str, &str)> = tools.iter().map(|(server, tool)| (&***server, &*tool.tool.name)).collect();
         let audience = Audience { target, prefix: prefix.to_owned() };
         // If the prefix leaves no room for a name, leave it out: that is the best that can be done.
-        let unprefixed = || naming::names(&pairs, &Audience { prefix: String::new(), ..audience.clone() });
-        naming::names(&pairs, &audience).or_else(|_| unprefixed()).unwrap_or_default()
+        let unprefixed =
+            || naming::joined_names(&pairs, separator, &Audience { prefix: String::new(), ..audience.clone() });
+        naming::joined_names(&pairs, separator, &audience).or_else(|_| unprefixed()).unwrap_or_default()
     };
     match style {
         // Server ids contain no dots, so these names are unique.
         NamingStyle::Dot => tools.iter().map(|(server, tool)| format!("{server}.{}", tool.tool.name)).collect(),
-        NamingStyle::DoubleUnderscore => fitted(Target::Mcp, ""),
-        NamingStyle::McpPrefix => fitted(Target::Mcp, "mcp__").into_iter().map(|name| format!("mcp__{name}")).collect(),
-        NamingStyle::Fitted(Audience { target, prefix }) => fitted(*target, prefix),
+        NamingStyle::DoubleUnderscore => joined("__", Target::Mcp, ""),
+        NamingStyle::McpPrefix => prefixed("mcp__", joined("__", Target::Mcp, "mcp__")),
+        NamingStyle::McpUnderscore => prefixed("mcp_", joined("_", Target::Mcp, "mcp_")),
+        NamingStyle::Fitted(Audience { target, prefix }) => joined("__", *target, prefix),
     }
+}
+
+fn prefixed(prefix: &str, names: Vec<String>) -> Vec<String> {
+    names.into_iter().map(|name| format!("{prefix}{name}")).collect()
 }
 
 /// Returns the schema to show: adapted to an audience, or as the server wrote it.

@@ -124,3 +124,32 @@ fn an_offer_replaces_the_last_one_and_says_what_differs() {
     catalog.withdraw("a");
     assert!(!catalog.has("a", "z"));
 }
+
+#[test]
+fn every_style_gives_names_that_lead_back_to_their_tools() {
+    let styles = [
+        (NamingStyle::Dot, ["a.x_y", "a_x.y", "k8s.get"]),
+        (NamingStyle::DoubleUnderscore, ["a__x_y", "a_x__y", "k8s__get"]),
+        (NamingStyle::McpPrefix, ["mcp__a__x_y", "mcp__a_x__y", "mcp__k8s__get"]),
+    ];
+    let offer = |style: NamingStyle| {
+        let mut catalog = Catalog::new(["a", "a_x", "k8s"], style, false);
+        for (server, tool) in [("a", "x_y"), ("a_x", "y"), ("k8s", "get")] {
+            catalog.offer(server, vec![self::tool(tool)]);
+        }
+        catalog
+    };
+    for (style, expected) in styles {
+        let names: Vec<_> = offer(style.clone()).list(&style).into_iter().map(|tool| tool.name).collect();
+        assert_eq!(names, expected, "{style:?}");
+    }
+    // Two tools would have the same name, so both get a suffix, and each leads to its own tool.
+    let catalog = offer(NamingStyle::McpUnderscore);
+    let tools = catalog.list(&NamingStyle::McpUnderscore);
+    assert!(tools[0].name.starts_with("mcp_a_x_y_") && tools[1].name.starts_with("mcp_a_x_y_"), "{tools:?}");
+    assert_eq!(tools[2].name, "mcp_k8s_get");
+    for tool in tools {
+        let expected = format!("{}/{}", tool.tool.server, tool.tool.tool);
+        assert_eq!(resolve(&catalog, &tool.name), Ok(expected));
+    }
+}

@@ -219,8 +219,9 @@ impl Execution {
         };
         self.notes.push(format!("arguments: read as {}", parsed.stage.name()).into());
         // Notes quote values, and the trace is logged.
-        let masker = gate.masker(server);
-        self.notes.extend(parsed.notes.iter().map(|note| format!("arguments: {}", masker.mask(&note.text)).into()));
+        let results = gate.results(server).clone();
+        self.notes
+            .extend(parsed.notes.iter().map(|note| format!("arguments: {}", results.masker.mask(&note.text)).into()));
         let problems: Vec<&str> =
             parsed.notes.iter().filter(|note| note.kind == NoteKind::Problem).map(|note| &*note.text).collect();
         if gate.settings.check_arguments && !problems.is_empty() {
@@ -234,7 +235,7 @@ impl Execution {
             reason: reason.into_owned(),
         });
         self.plan = Some(Plan {
-            masker,
+            results,
             arguments: parsed.arguments,
             read_only: annotations.read_only == Some(true),
             idempotent: annotations.idempotent == Some(true),
@@ -264,7 +265,7 @@ impl Execution {
         self.attempts += 1;
         self.notes.push(format!("request {} to server {:?}", self.attempts, meant.server).into());
         // Without masks, a response that is short as a whole has a short text, so nothing is left to decide.
-        let forward = plan.masker.is_empty().then(|| {
+        let forward = plan.may_forward().then(|| {
             let trace = self.notes.iter().map(|note| &**note).chain([FORWARDED]).map(str::to_owned).collect();
             Forward { up_to: plan.max_untouched(), trace }
         });
@@ -281,10 +282,10 @@ impl Execution {
                 self.state = State::Done(ResultSource::Answered(answer));
                 Directive::Done(self.result_of(outcome))
             }
-            Ok(Answer::TooLong(long)) => {
+            Ok(Answer::TooLong(long, text)) => {
                 let (spill, summarize) = (long.spill, long.summarize);
-                let oversize = Oversize { tool: meant.tool(), text: long.text.clone(), spill, summarize };
-                self.notes.extend(long.notes());
+                self.notes.extend(long.notes(text.len()));
+                let oversize = Oversize { tool: meant.tool(), text, spill, summarize };
                 self.state = State::Condensing(long);
                 Directive::Condense(oversize)
             }
@@ -300,8 +301,8 @@ impl Execution {
         };
         let Some(plan) = &self.plan else { return self.fail(Code::Internal, "there is no tool to call") };
         let condensed = long.take(plan, condensed);
-        self.notes.extend(long.notes_on(plan, &condensed));
         let outcome = outcome::condensed(plan, &long, &condensed);
+        self.notes.extend(long.notes_on(&condensed, outcome.cut.then_some(plan.settings.max_result_bytes)));
         self.state = State::Done(ResultSource::Condensed(long, condensed));
         Directive::Done(self.result_of(outcome))
     }
@@ -369,7 +370,7 @@ impl Execution {
     fn fail(&mut self, code: Code, text: &str) -> Directive {
         let text = {
             let gate = self.gate.borrow();
-            outcome::fit(gate.settings.max_result_bytes, gate.masker(&self.server()).mask(text)).0
+            outcome::fit(gate.settings.max_result_bytes, gate.results(&self.server()).masker.mask(text)).0
         };
         self.done(code, text)
     }
@@ -386,7 +387,7 @@ impl Execution {
             ResultSource::Text(code, text) => self.result(*code, text.clone()),
             ResultSource::Answered(answer) => match outcome::answered(plan(), answer) {
                 Ok(Answer::Finished(outcome)) => self.result_of(outcome),
-                Ok(Answer::TooLong(_)) | Err(_) => unreachable!("what was read once is read alike again"),
+                Ok(Answer::TooLong(..)) | Err(_) => unreachable!("what was read once is read alike again"),
             },
             ResultSource::Condensed(long, condensed) => self.result_of(outcome::condensed(plan(), long, condensed)),
         }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::gate_state::GateState;
+use super::gate_state::{GateState, ResultRules};
 use super::{Directive, Execution, OfferNote, Settings, SettingsError, ToolCall, outcome};
 use crate::catalog::{Catalog, ExposedTool, LeftOut};
 use crate::filtering::Access;
@@ -23,9 +23,10 @@ impl Gate {
         let ids = settings.policy.servers.iter().map(|server| server.id.as_str());
         let catalog = Catalog::new(ids, settings.style.clone(), settings.bare_names);
         let compile = |masks: &Masks| Masker::new(masks).map(Rc::new).map_err(SettingsError::Masks);
-        let masker = compile(&settings.masks)?;
-        let mut server_maskers = BTreeMap::new();
-        for server in &settings.server_masks {
+        let summarize_above_tokens = settings.summarize_above_tokens;
+        let results = ResultRules { masker: compile(&settings.masks)?, summarize_above_tokens, structured_text: false };
+        let mut server_results = BTreeMap::new();
+        for server in &settings.server_settings {
             if !access.knows(&server.server) {
                 return Err(SettingsError::UnknownServer(server.server.clone()));
             }
@@ -34,14 +35,19 @@ impl Gate {
                 patterns: [&settings.masks.patterns[..], &server.masks.patterns].concat(),
                 custom: [&settings.masks.custom[..], &server.masks.custom].concat(),
             };
-            server_maskers.insert(server.server.clone(), compile(&both)?);
+            let rules = ResultRules {
+                masker: compile(&both)?,
+                summarize_above_tokens: server.summarize_above_tokens.or(summarize_above_tokens),
+                structured_text: server.structured_text,
+            };
+            server_results.insert(server.server.clone(), rules);
         }
         Ok(Gate(Rc::new(RefCell::new(GateState {
             settings: Rc::new(settings),
             access,
             catalog,
-            masker,
-            server_maskers,
+            results,
+            server_results,
         }))))
     }
 
@@ -102,7 +108,7 @@ impl Gate {
     pub fn describe(&self, server: &str, failure: &Failure) -> String {
         let inner = self.0.borrow();
         let text = outcome::describe(failure, server);
-        outcome::fit(inner.settings.max_result_bytes, inner.masker(server).mask(&text)).0
+        outcome::fit(inner.settings.max_result_bytes, inner.results(server).masker.mask(&text)).0
     }
 
     /// Begins a call.
@@ -113,6 +119,6 @@ impl Gate {
     /// Masks any JSON from a server in the way that its results are masked; if that is not safe, returns the redaction
     /// as a JSON string.
     pub fn mask_json(&self, server: &str, text: &str) -> String {
-        self.0.borrow().masker(server).mask_json(text).into_owned()
+        self.0.borrow().results(server).masker.mask_json(text).into_owned()
     }
 }

@@ -15,8 +15,20 @@ pub(super) struct GateState {
     pub settings: Rc<Settings>,
     pub access: Access,
     pub catalog: Catalog,
+    /// What is done to results.
+    pub results: ResultRules,
+    /// What is done to the results of servers with settings of their own.
+    pub server_results: BTreeMap<String, ResultRules>,
+}
+
+/// What is done to the results of a server.
+#[derive(Clone, Debug)]
+pub(super) struct ResultRules {
     pub masker: Rc<Masker>,
-    pub server_maskers: BTreeMap<String, Rc<Masker>>,
+    /// The number of tokens above which a text is summarized.
+    pub summarize_above_tokens: Option<u64>,
+    /// Whether JSON text becomes structured content.
+    pub structured_text: bool,
 }
 
 impl GateState {
@@ -41,8 +53,8 @@ impl GateState {
         }
     }
 
-    /// Returns the masker for a server's results.
-    pub(super) fn masker(&self, server: &str) -> Rc<Masker> {
-        Rc::clone(self.server_maskers.get(server).unwrap_or(&self.masker))
+    /// Returns what is done to a server's results.
+    pub(super) fn results(&self, server: &str) -> &ResultRules {
+        self.server_results.get(server).unwrap_or(&self.results)
     }
 }

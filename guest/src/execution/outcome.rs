@@ -15,8 +15,8 @@ use crate::types::Failure;
 pub(super) enum Answer {
     /// The result is finished.
     Finished(Outcome),
-    /// The text is too long, and the host can save or summarize it.
-    TooLong(LongAnswer),
+    /// The text is too long, and the host can save or summarize it: this text, with embedded resources.
+    TooLong(LongAnswer, String),
 }
 
 /// The parts of a finished result.
@@ -29,12 +29,15 @@ pub(super) struct Outcome {
     pub more: Option<String>,
     pub answer: Option<String>,
     pub truncated: bool,
+    /// Whether a text was cut to size.
+    pub cut: bool,
     pub note: String,
 }
 
 impl Outcome {
     fn new(code: Code, text: String, note: String) -> Self {
-        Outcome { code, text, content: Vec::new(), structured: None, more: None, answer: None, truncated: false, note }
+        let (content, structured, more, answer) = (Vec::new(), None, None, None);
+        Outcome { code, text, content, structured, more, answer, truncated: false, cut: false, note }
     }
 
     fn refused(code: Code, text: String) -> Self {
@@ -56,19 +59,19 @@ pub(super) fn answered(plan: &Plan, result: &str) -> Result<Answer, String> {
         Err(Unreadable::Malformed(why)) => return Err(why),
         Err(limit) => return refused(Code::ResultTooLarge, format!("MCP tool execution failed: {limit}")),
     };
-    if plan.masker.is_empty() {
+    if plan.results.masker.is_empty() {
         return Ok(finish_or_condense(plan, extracted, result, false));
     }
-    let masked = mask(&plan.masker, result, &extracted.blocks);
+    let masked = mask(&plan.results.masker, result, &extracted.blocks);
     let extracted = match &masked {
         Cow::Borrowed(_) => Ok(extracted),
         Cow::Owned(masked) => content::extract(masked),
     };
     let Ok(mut extracted) = extracted else { return refused(Code::MaskingFailed, REDACTED.to_owned()) };
     // Mask the whole text again: a key may be in one block and its secret in the next.
-    let text = plan.masker.mask(&extracted.text);
+    let text = plan.results.masker.mask(&extracted.text);
     // A token is recognized by its prefix, even if it is split over several blocks.
-    let text = match plan.masker.mask_across_lines(&text) {
+    let text = match plan.results.masker.mask_across_lines(&text) {
         Cow::Owned(text) if extracted.blocks.len() > 1 => Cow::Owned(text),
         _ => text,
     };
@@ -89,13 +92,13 @@ fn wants_input(plan: &Plan, result: &str) -> Option<Outcome> {
     if object.get("resultType").and_then(Value::as_str) != Some("input_required") {
         return None;
     }
-    let answer = if plan.masker.is_empty() {
+    let answer = if plan.results.masker.is_empty() {
         result.to_owned()
     } else {
         // The state belongs to the server, which needs it unchanged.
         let state = object.remove("requestState");
         let stateless = Value::Object(object).to_json();
-        let masked = plan.masker.mask_parsed(&stateless);
+        let masked = plan.results.masker.mask_parsed(&stateless);
         match (json::parse(&masked), state) {
             (Ok(Value::Object(mut object)), Some(state)) => {
                 object.set("requestState", state);
@@ -117,10 +120,16 @@ fn wants_input(plan: &Plan, result: &str) -> Option<Outcome> {
 }
 
 fn finish_or_condense(plan: &Plan, extracted: Extracted<'_>, result: &str, rewritten: bool) -> Answer {
-    match LongAnswer::wants(plan, &extracted.text) {
+    match LongAnswer::wants(plan, extracted.size()) {
         (false, false) => Answer::Finished(finish(plan, extracted, result, rewritten, &Condensed::default())),
         (spill, summarize) => {
-            Answer::TooLong(LongAnswer { result: result.to_owned(), text: extracted.text, rewritten, spill, summarize })
+            let mut whole = extracted.text.clone();
+            for text in content::embedded_texts(&extracted.blocks) {
+                whole.extend(["\n\n", text]);
+            }
+            let whole = plan.results.masker.mask(&whole).into_owned();
+            let text = extracted.text;
+            Answer::TooLong(LongAnswer { result: result.to_owned(), text, rewritten, spill, summarize }, whole)
         }
     }
 }
@@ -171,25 +180,29 @@ fn finish(
     Condensed { kept, summary }: &Condensed,
 ) -> Outcome {
     let code = if extracted.is_error { Code::ToolError } else { Code::Ok };
-    let size = extracted.text.len();
+    let size = extracted.size();
     let note = size_note(size);
     let whole = match extracted.structured {
         // The text already contains it.
         Some(_) if extracted.told > 0 && !rewritten => Some(extracted.text[..extracted.told].to_owned()),
-        ref structured => structured.as_ref().map(Value::to_json),
+        Some(ref structured) => Some(structured.to_json()),
+        None if plan.results.structured_text => structured_text(plan, &extracted),
+        None => None,
     };
+    let added = whole.is_some() && extracted.structured.is_none();
     let text = summary.as_deref().map_or_else(|| Cow::Owned(extracted.text), Cow::Borrowed);
-    let (mut text, cut) = fit(plan.settings.max_result_bytes, text);
-    let limit = usize::try_from(plan.settings.max_result_bytes).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+    let limit = plan.max_bytes();
+    // A summary stands for the embedded resources as well.
+    let room = if summary.is_some() { 0 } else { limit.saturating_sub(text.len()) };
+    let (mut text, text_cut) = fit(plan.settings.max_result_bytes, text);
+    let mut blocks = extracted.blocks;
+    let resources_cut = cut_resources(&mut blocks, room);
     let dropped = whole.as_ref().is_some_and(|json| json.len() > limit);
-    if dropped && !cut {
+    if resources_cut && !text_cut {
+        text.push_str("\n\n[TRUNCATED: embedded resources exceeded the size limit]");
+    }
+    if dropped && !text_cut {
         text.push_str("\n\n[TRUNCATED: structured content exceeded the size limit]");
-    }
-    if summary.is_some() {
-        text.extend(["\n\n", &content::summarized(size)]);
-    }
-    if let Some(kept) = kept {
-        text.extend(["\n[FULL TEXT: ", kept, "]"]);
     }
     let structured = whole.filter(|_| !dropped);
     let mut more = extracted.rest;
@@ -197,17 +210,27 @@ fn finish(
     let more = Some(more).filter(|more| !more.is_empty()).map(|more| Value::Object(more).to_json());
     let overlong = more.as_ref().is_some_and(|json| json.len() > limit);
     let more = more.filter(|_| !overlong);
+    let cut = text_cut || resources_cut;
     let truncated = cut || dropped || summary.is_some();
+    if summary.is_some() {
+        text.extend(["\n\n", &content::summarized(size)]);
+    }
+    if let Some(kept) = kept.as_ref().filter(|_| truncated) {
+        text.extend(["\n[FULL TEXT: ", kept, "]"]);
+    }
     let changed = truncated || rewritten;
-    let blocks = if changed { cut_blocks(extracted.blocks, &text) } else { extracted.blocks };
-    let outcome = Outcome { truncated, ..Outcome::new(code, text, note) };
+    let blocks = if changed { cut_blocks(blocks, &text) } else { blocks };
+    let outcome = Outcome { truncated, cut, ..Outcome::new(code, text, note) };
     match plan.settings.form {
         ResultForm::Text => {
             let (content, truncated) = (blocks.iter().map(Value::to_json).collect(), truncated || overlong);
             Outcome { content, structured, more, truncated, ..outcome }
         }
         ResultForm::PassThrough => {
-            let answer = if changed { cut_answer(result, blocks, dropped) } else { result.to_owned() };
+            let answer = match changed || added {
+                true => rebuild_answer(result, blocks, structured.as_deref()),
+                false => result.to_owned(),
+            };
             Outcome { text: String::new(), answer: Some(answer), ..outcome }
         }
     }
@@ -216,10 +239,12 @@ fn finish(
 /// Cuts a text to size, and reports whether it was cut.
 pub(super) fn fit(max_bytes: u64, text: Cow<'_, str>) -> (String, bool) {
     match content::is_longer(&text, max_bytes) {
-        true => (content::truncate(&text, max_bytes, "result exceeded the size limit"), true),
+        true => (content::truncate(&text, max_bytes, TOO_LONG), true),
         false => (text.into_owned(), false),
     }
 }
+
+const TOO_LONG: &str = "result exceeded the size limit";
 
 /// Replaces all text blocks by the cut text, and keeps the other blocks.
 fn cut_blocks<'a>(blocks: Vec<Value<'a>>, text: &str) -> Vec<Value<'a>> {
@@ -230,15 +255,49 @@ fn cut_blocks<'a>(blocks: Vec<Value<'a>>, text: &str) -> Vec<Value<'a>> {
     std::iter::once(Value::Object(block)).chain(others).collect()
 }
 
-/// Replaces the content blocks of a result, and keeps everything else.
-fn cut_answer(result: &str, blocks: Vec<Value<'_>>, without_structured: bool) -> String {
+/// Returns the only text of a result as structured content, if it is JSON of a form that the caller accepts.
+fn structured_text(plan: &Plan, extracted: &Extracted<'_>) -> Option<String> {
+    let [block] = extracted.blocks.as_slice() else { return None };
+    let value = json::parse(extracted.text.trim()).ok().filter(|_| content::is_text(block))?;
+    let accepted = match value {
+        Value::Object(_) => true,
+        // Clients before 2026-07-28 accept only objects.
+        Value::Array(_) => plan.settings.form == ResultForm::Text,
+        _ => false,
+    };
+    accepted.then(|| value.to_json())
+}
+
+/// Cuts the texts of embedded resources to a total size, and reports whether any was longer.
+fn cut_resources(blocks: &mut [Value<'_>], mut room: usize) -> bool {
+    let mut any = false;
+    for block in blocks {
+        let Some(text) = content::embedded_text(block) else { continue };
+        if text.len() <= room {
+            room -= text.len();
+            continue;
+        }
+        let cut = content::cut_to(text, room, TOO_LONG);
+        if let Value::Object(block) = block
+            && let Some(Value::Object(resource)) = block.get_mut("resource")
+        {
+            resource.set("text", Value::string(cut));
+        }
+        (room, any) = (0, true);
+    }
+    any
+}
+
+/// Replaces the content blocks and the structured content of a result, and keeps everything else.
+fn rebuild_answer(result: &str, blocks: Vec<Value<'_>>, structured: Option<&str>) -> String {
     let mut object = match json::parse(result) {
         Ok(Value::Object(object)) => object,
         _ => Object::new(),
     };
     object.set("content", Value::Array(blocks));
-    if without_structured {
-        object.remove("structuredContent");
+    match structured.and_then(|structured| json::parse(structured).ok()) {
+        Some(structured) => object.set("structuredContent", structured),
+        None => drop(object.remove("structuredContent")),
     }
     Value::Object(object).to_json()
 }

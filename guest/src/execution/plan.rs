@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::Settings;
+use super::gate_state::ResultRules;
 use crate::content;
-use crate::masking::Masker;
 
 /// How a call is sent, repeated and answered.
 #[derive(Debug)]
@@ -12,16 +12,27 @@ pub(super) struct Plan {
     pub arguments: String,
     pub read_only: bool,
     pub idempotent: bool,
-    pub masker: Rc<Masker>,
+    pub results: ResultRules,
     pub settings: Rc<Settings>,
 }
 
 impl Plan {
     /// Returns the length of the longest text that stays unchanged, apart from masking.
     pub(super) fn max_untouched(&self) -> u64 {
-        let Settings { max_result_bytes, summarize_above_tokens, .. } = *self.settings;
-        let uncut = if max_result_bytes == 0 { u64::MAX } else { max_result_bytes };
-        let tokens = summarize_above_tokens.unwrap_or(u64::MAX);
-        uncut.min(tokens.saturating_mul(content::BYTES_PER_TOKEN as u64))
+        let tokens = self.results.summarize_above_tokens.unwrap_or(u64::MAX);
+        (self.max_bytes() as u64).min(tokens.saturating_mul(content::BYTES_PER_TOKEN as u64))
+    }
+
+    /// Returns the maximum size of a result's text.
+    pub(super) fn max_bytes(&self) -> usize {
+        match self.settings.max_result_bytes {
+            0 => usize::MAX,
+            most => usize::try_from(most).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Reports whether nothing is decided about a result whose text is short.
+    pub(super) fn may_forward(&self) -> bool {
+        self.results.masker.is_empty() && !self.results.structured_text
     }
 }

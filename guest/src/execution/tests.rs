@@ -374,8 +374,11 @@ fn what_needs_no_reading_may_be_forwarded_unread() {
     );
 
     let mut masked = through;
-    masked.server_masks =
-        vec![ServerMasks { server: "k8s".into(), masks: Masks { groups: vec!["basic".into()], ..Masks::default() } }];
+    masked.server_settings = vec![ServerSettings {
+        server: "k8s".into(),
+        masks: Masks { groups: vec!["basic".into()], ..Masks::default() },
+        ..ServerSettings::default()
+    }];
     let (mut execution, directive) = gate(masked).begin(call("k8s.get", ""));
     let Directive::Request(request) = directive else { panic!("{directive:?}") };
     assert_eq!(request.forward, None);
@@ -386,7 +389,7 @@ fn what_needs_no_reading_may_be_forwarded_unread() {
 #[test]
 fn settings_that_cannot_be_used_say_why() {
     let mut unknown = settings();
-    unknown.server_masks = vec![ServerMasks { server: "nope".into(), masks: Masks::default() }];
+    unknown.server_settings = vec![ServerSettings { server: "nope".into(), ..ServerSettings::default() }];
     assert_eq!(Gate::new(unknown).unwrap_err(), SettingsError::UnknownServer("nope".into()));
     let mut bad = settings();
     bad.masks.groups = vec!["nope".into()];

@@ -112,9 +112,9 @@ records! {
     masking::Masks { groups, patterns, custom }
     masking::UnknownName { name, known }
     masking::BadPattern { pattern, reason }
-    execution::ServerMasks { server, masks }
+    execution::ServerSettings { server, masks, summarize_above_tokens, structured_text }
     execution::Settings {
-        policy, style, bare_names, describe_server, check_arguments, retry, masks, server_masks, form,
+        policy, style, bare_names, describe_server, check_arguments, retry, masks, server_settings, form,
         max_result_bytes, spill, summarize_above_tokens, ask_max_bytes
     }
     execution::ToolCall { id, name, arguments }
@@ -138,7 +138,7 @@ variants! {
     }
     naming::NameProblem { InvalidName, UnknownServer, UnknownTool, Ambiguous }
     naming::Target { Mcp, Anthropic, Openai, Gemini, Cursor }
-    naming::NamingStyle { Dot, DoubleUnderscore, McpPrefix, Fitted(audience) }
+    naming::NamingStyle { Dot, DoubleUnderscore, McpPrefix, McpUnderscore, Fitted(audience) }
     naming::FitError { PrefixTooLong(least), BadSchema(tool) }
     arguments::Stage { Empty, Json, JsonValue, JsonRepaired, Yaml, KeyValue, Raw }
     arguments::NoteKind { Repair, Coercion, Problem }

@@ -72,15 +72,20 @@ pub fn fit(tools: &[Candidate], audience: &Audience) -> Result<Vec<FittedTool>, 
         .collect()
 }
 
-/// Gives each (server, tool), in the given order, a name that the audience accepts.
-pub fn names(tools: &[(&str, &str)], audience: &Audience) -> Result<Vec<String>, FitError> {
+/// Gives each (server, tool), in the given order, the name `server__tool` as the audience accepts it.
+fn names(tools: &[(&str, &str)], audience: &Audience) -> Result<Vec<String>, FitError> {
+    joined_names(tools, "__", audience)
+}
+
+/// Gives each (server, tool), in the given order, a name that the audience accepts, joined by this separator.
+pub fn joined_names(tools: &[(&str, &str)], separator: &str, audience: &Audience) -> Result<Vec<String>, FitError> {
     let room = audience.target.limit().saturating_sub(audience.prefix.chars().count());
     if room < LEAST_ROOM {
         return Err(FitError::PrefixTooLong(LEAST_ROOM as u32));
     }
     // A sorted map makes the result independent of the given order, and merges a tool that is listed twice.
     let mut named: BTreeMap<(&str, &str), String> =
-        tools.iter().map(|&(server, tool)| ((server, tool), plain(server, tool, audience))).collect();
+        tools.iter().map(|&(server, tool)| ((server, tool), plain(server, separator, tool, audience))).collect();
     let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
     for name in named.values() {
         *wanted.entry(name.clone()).or_default() += 1;
@@ -105,10 +110,10 @@ pub fn names(tools: &[(&str, &str)], audience: &Audience) -> Result<Vec<String>,
     Ok(tools.iter().map(|pair| named[pair].clone()).collect())
 }
 
-/// Returns `server__tool` in characters that the target accepts, of any length; it is ASCII.
-fn plain(server: &str, tool: &str, audience: &Audience) -> String {
+/// Returns the joined name in characters that the target accepts, of any length; it is ASCII.
+fn plain(server: &str, separator: &str, tool: &str, audience: &Audience) -> String {
     let clean = |letter: char| if audience.target.accepts(letter) { letter } else { '_' };
-    let mut name: String = server.chars().chain("__".chars()).chain(tool.chars()).map(clean).collect();
+    let mut name: String = server.chars().chain(separator.chars()).chain(tool.chars()).map(clean).collect();
     // After a prefix, the first character of the name is not the first character overall.
     let first = audience.prefix.is_empty() && audience.target == Target::Gemini;
     if first && !name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_') {
@@ -261,8 +266,9 @@ mod tests {
                 let starts_well = first.is_ascii_alphabetic() || first == '_';
                 assert!(starts_well || target != Target::Gemini || !audience.prefix.is_empty(), "{name}");
                 assert_eq!(owner.entry(name.clone()).or_insert(*tool), tool, "{name} means two tools");
-                let alone = plain(tool.0, tool.1, &audience);
-                let twins = tools.iter().any(|other| other != tool && plain(other.0, other.1, &audience) == alone);
+                let alone = plain(tool.0, "__", tool.1, &audience);
+                let twins =
+                    tools.iter().any(|other| other != tool && plain(other.0, "__", other.1, &audience) == alone);
                 assert_eq!(*name == alone, alone.len() <= room && !twins, "{name}");
             }
             for at in (1..tools.len()).rev() {

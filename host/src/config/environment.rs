@@ -9,7 +9,7 @@ pub use dotenv::{DotenvError, parse as parse_dotenv};
 use super::expand::{ExpandRules, INPUT_PREFIX, variables_used};
 use super::lineage::LINEAGE;
 use super::model::{
-    Config, GatewayRules, InheritEnv, ServerAuth, ServerConfig, SummarizerKind, SummarizerRules, UnexpandedText,
+    Config, GatewayRules, InheritEnv, ServerAuth, ServerConfig, ServerSummarizer, SummarizerRules, UnexpandedText,
 };
 use super::secrets::looks_secret;
 use super::variables::Variables;
@@ -50,8 +50,12 @@ pub fn environment(
 fn variables_of_others<'c>(server: &ServerConfig, config: &'c Config) -> BTreeSet<&'c str> {
     let rules = ExpandRules::new(&config.settings);
     let mut foreign: BTreeSet<&str> = config.servers.iter().flat_map(|other| variables_of(other, rules)).collect();
-    let summarizer = config.settings.summarizer.iter().flat_map(summarizer_texts);
-    let beside = summarizer.chain(gateway_texts(&config.settings.gateway));
+    let of_servers = config.servers.iter().filter_map(|server| match &server.summarizer {
+        ServerSummarizer::Own(summarizer) => Some(&**summarizer),
+        ServerSummarizer::Shared | ServerSummarizer::Off => None,
+    });
+    let summarizers = config.settings.summarizer.iter().chain(of_servers).flat_map(SummarizerRules::texts);
+    let beside = summarizers.chain(gateway_texts(&config.settings.gateway));
     foreign.extend(beside.flat_map(|text| variables_used(&text.text, rules)));
     // Also if the server is not one of the file's own.
     for name in variables_of(server, rules) {
@@ -69,13 +73,6 @@ fn variables_of(server: &ServerConfig, rules: ExpandRules) -> BTreeSet<&str> {
     let texts = single.chain(args).chain(named).chain(auth_texts(auth));
     let names = texts.flat_map(|text| variables_used(&text.text, rules));
     names.chain(pass_env.iter().map(String::as_str)).collect()
-}
-
-fn summarizer_texts(summarizer: &SummarizerRules) -> Vec<&UnexpandedText> {
-    match &summarizer.how {
-        SummarizerKind::Command { program, args } => std::iter::once(program).chain(args).collect(),
-        SummarizerKind::Http { url, model, api_key } => [url, model].into_iter().chain(api_key).collect(),
-    }
 }
 
 fn gateway_texts(gateway: &GatewayRules) -> impl Iterator<Item = &UnexpandedText> {

@@ -21,7 +21,7 @@ pub use lifecycle::{HealthProbe, LifecycleRules};
 pub use position::{FilePosition, Notice, Problem, UnexpandedText};
 pub use queues::QueueRules;
 pub use record::RecordRules;
-pub use results::{SpillSettings, SummarizerKind, SummarizerRules};
+pub use results::{ServerSummarizer, SpillSettings, SummarizerKind, SummarizerRules};
 pub use settings::{ConfigInput, CustomMask, DestructiveRule, Masking, NamesStyle, ReadinessRule, RetryRule, Settings};
 pub use shadow::ShadowRules;
 
@@ -53,6 +53,8 @@ pub enum FileShape {
     Gemini,
     /// `mcp_servers` of Codex.
     Codex,
+    /// `mcp_servers` of TARSy, where `transport` is a map.
+    Tarsy,
     /// `context_servers` of Zed.
     Zed,
     /// `mcp` of opencode.
@@ -72,6 +74,7 @@ impl FileShape {
             FileShape::VsCode => "VS Code file",
             FileShape::Gemini => "Gemini CLI file",
             FileShape::Codex => "Codex file",
+            FileShape::Tarsy => "TARSy file",
             FileShape::Zed => "Zed file",
             FileShape::OpenCode => "opencode file",
             FileShape::Bare => "map of servers",
@@ -145,8 +148,16 @@ pub struct ServerConfig {
     pub tools: Vec<ToolConfig>,
     /// What to mask in this server's results, in addition to the settings for all servers.
     pub masking: Masking,
+    /// Which summarizer this server's results go to.
+    pub summarizer: ServerSummarizer,
+    /// Results of this server with more tokens than this are summarized; `None` means as for all servers.
+    pub summarize_above_tokens: Option<u64>,
+    /// Whether text that is JSON also becomes structured content.
+    pub structured_text: bool,
     /// Instructions for the model that replace the server's own.
     pub instructions: Option<String>,
+    /// What the server is for, in words for people.
+    pub description: Option<String>,
 }
 
 impl ServerConfig {
@@ -184,7 +195,11 @@ impl ServerConfig {
             requires: Vec::new(),
             tools: Vec::new(),
             masking: Masking::default(),
+            summarizer: ServerSummarizer::default(),
+            summarize_above_tokens: None,
+            structured_text: false,
             instructions: None,
+            description: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::document::{ConfigDocument, FileFormat, Node, NodeValue};
+use super::document::{ConfigDocument, FileFormat, MapEntry, Node, NodeValue};
 use super::error::ConfigError;
 use super::keys::settings::TOP;
 use super::model::FileShape;
@@ -57,7 +57,10 @@ fn detect_shape<'n>(document: &'n ConfigDocument, file: &Path) -> Result<Servers
         return found(shape, servers, "mcpServers").map(|found| ServersSection { claude_code, ..found });
     }
     if let Some(servers) = root.at("mcp_servers") {
-        return found(FileShape::Codex, servers, "mcp_servers");
+        let entries = servers.entries().unwrap_or_default();
+        let has_map = |entry: &MapEntry| entry.value.at("transport").is_some_and(|node| node.entries().is_some());
+        let shape = if entries.iter().any(has_map) { FileShape::Tarsy } else { FileShape::Codex };
+        return found(shape, servers, "mcp_servers");
     }
     if let Some(servers) = root.at("context_servers") {
         return found(FileShape::Zed, servers, "context_servers");

@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::json_text::JsonText;
 use super::macros::{json_as, json_by_name};
-use crate::logic::types::execution::{ResultForm, ServerMasks, Settings};
+use crate::logic::types::execution::{ResultForm, ServerSettings, Settings};
 use crate::logic::types::filtering::{DestructivePolicy, Policy, Rules, SelectedServer, ServerRules, ToolRules};
 use crate::logic::types::masking::{CustomMask, Masks};
 use crate::logic::types::naming::{Audience, NamingStyle, Target};
@@ -15,7 +15,7 @@ json_by_name!(DestructivePolicy, ResultForm, RetryPolicy, Target);
 json_as!(Settings as SettingsJson, NamingStyle as NamingStyleJson, Audience as AudienceJson);
 json_as!(Policy as PolicyJson, SelectedServer as SelectedServerJson, ServerRules as ServerRulesJson);
 json_as!(Rules as RulesJson, ToolRules as ToolRulesJson);
-json_as!(Masks as MasksJson, CustomMask as CustomMaskJson, ServerMasks as ServerMasksJson);
+json_as!(Masks as MasksJson, CustomMask as CustomMaskJson, ServerSettings as ServerSettingsJson);
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Settings")]
@@ -28,8 +28,7 @@ struct SettingsJson {
     retry: RetryPolicy,
     #[serde(rename = "masking")]
     masks: Masks,
-    #[serde(rename = "server_masking")]
-    server_masks: Vec<ServerMasks>,
+    server_settings: Vec<ServerSettings>,
     form: ResultForm,
     max_result_bytes: u64,
     spill: bool,
@@ -43,6 +42,7 @@ enum NamingStyleJson {
     Dot,
     DoubleUnderscore,
     McpPrefix,
+    McpUnderscore,
     Fitted(Audience),
 }
 
@@ -104,10 +104,13 @@ struct ToolRulesJson {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "ServerMasks")]
-struct ServerMasksJson {
+#[serde(remote = "ServerSettings")]
+struct ServerSettingsJson {
     server: String,
+    #[serde(rename = "masking")]
     masks: Masks,
+    summarize_above_tokens: Option<u64>,
+    structured_text: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -226,6 +229,7 @@ mod tests {
             naming::NamingStyle::Dot,
             naming::NamingStyle::DoubleUnderscore,
             naming::NamingStyle::McpPrefix,
+            naming::NamingStyle::McpUnderscore,
             naming::NamingStyle::Fitted(naming::Audience { target: naming::Target::Openai, prefix: "p".to_owned() }),
         ];
         for style in styles {
@@ -253,7 +257,12 @@ mod tests {
                 check_arguments: false,
                 retry: recovery::RetryPolicy::Never,
                 masks: masks(),
-                server_masks: vec![execution::ServerMasks { server: "a".to_owned(), masks: masks() }],
+                server_settings: vec![execution::ServerSettings {
+                    server: "a".to_owned(),
+                    masks: masks(),
+                    summarize_above_tokens: Some(5),
+                    structured_text: true,
+                }],
                 form: execution::ResultForm::PassThrough,
                 max_result_bytes: 7,
                 spill: true,

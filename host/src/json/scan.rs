@@ -50,19 +50,6 @@ impl<'a> JsonScanner<'a> {
         Some(start..self.at)
     }
 
-    /// Scans a list; `each` must scan each element.
-    pub(crate) fn list(&mut self, mut each: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
-        self.skip_space();
-        self.take(b'[')?;
-        self.skip_space();
-        let mut more = self.peek()? != b']';
-        while more {
-            each(self)?;
-            more = self.skip_comma()?;
-        }
-        self.take(b']')
-    }
-
     /// Scans any value and returns its range.
     pub(crate) fn value(&mut self) -> Option<Range<usize>> {
         self.skip_space();

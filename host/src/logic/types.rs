@@ -36,7 +36,7 @@ pub mod execution {
 
     pub use super::generated::execution::{
         Code, Condensed, Directive, Event, Failed, Forward, OfferNote, Oversize, Question, Request, ResultForm,
-        ServerMasks, Settings, SettingsError, Summary, ToolCall, ToolResult,
+        ServerSettings, Settings, SettingsError, Summary, ToolCall, ToolResult,
     };
 
     impl ToolCall {

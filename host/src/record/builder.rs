@@ -57,7 +57,7 @@ impl RecordBuilder {
         let settings = self.store.settings(&settings, writer)?;
         let masks = !self.raw && masks_anything(&settings.shared.value);
         let key = match masks {
-            true => json_sha256(&(&settings.shared.value.masks, &settings.shared.value.server_masks)).into(),
+            true => json_sha256(&(&settings.shared.value.masks, &settings.shared.value.server_settings)).into(),
             false => Arc::from(""),
         };
         let (component, replayer) = (&self.component, &mut self.replayer);
@@ -299,8 +299,8 @@ fn masking_servers<'a>(settings: &'a Settings, own: Option<&'a str>) -> Vec<&'a 
     match own {
         Some(own) => vec![own],
         // The masks of each server include those for all servers.
-        None if settings.server_masks.is_empty() => vec![""],
-        None => settings.server_masks.iter().map(|masks| masks.server.as_str()).collect(),
+        None if settings.server_settings.is_empty() => vec![""],
+        None => settings.server_settings.iter().map(|masks| masks.server.as_str()).collect(),
     }
 }
 
@@ -331,5 +331,5 @@ fn is_json(text: &str) -> bool {
 fn masks_anything(settings: &Settings) -> bool {
     let any =
         |masks: &masking::Masks| !(masks.groups.is_empty() && masks.patterns.is_empty() && masks.custom.is_empty());
-    any(&settings.masks) || settings.server_masks.iter().any(|server| any(&server.masks))
+    any(&settings.masks) || settings.server_settings.iter().any(|server| any(&server.masks))
 }

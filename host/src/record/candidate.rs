@@ -143,7 +143,7 @@ fn view(config: &Config, principal: Option<&str>, recorded: &Settings) -> Option
 /// Reports whether the candidate may leave something unmasked that the recorded settings mask in a server's answers.
 pub(super) fn masks_less(recorded: &Settings, candidate: &Settings, server: &str) -> bool {
     let of = |settings: &Settings| -> Vec<Masks> {
-        let own = settings.server_masks.iter().filter(|own| own.server == server).map(|own| &own.masks);
+        let own = settings.server_settings.iter().filter(|own| own.server == server).map(|own| &own.masks);
         std::iter::once(&settings.masks).chain(own).cloned().collect()
     };
     let (before, after) = (of(recorded), of(candidate));

@@ -86,7 +86,7 @@ fn without_rules(
         bare_names: true,
         check_arguments: false,
         masks: Masks { groups: Vec::new(), patterns: Vec::new(), custom: Vec::new() },
-        server_masks: Vec::new(),
+        server_settings: Vec::new(),
         ..(*settings.value).clone()
     };
     (keys.settings(&Arc::new(settings)), offers)

@@ -4,4 +4,5 @@ mod cases;
 mod contract;
 mod differential;
 mod hostile;
+mod seeds;
 mod supervision;

@@ -40,7 +40,7 @@ impl Execution {
             return self.outcome_unknown(why);
         }
         // The reason may quote arguments, and the trace is logged.
-        let note = self.gate.borrow().masker(&self.server()).mask(why).into_owned();
+        let note = self.gate.borrow().results(&self.server()).masker.mask(why).into_owned();
         self.note(note);
         let whom = self
             .tool

@@ -38,13 +38,14 @@ fn the_host_is_asked_for_what_the_settings_say_and_for_nothing_else() {
         (Text, 0, false, Some(0), 0, "request Ok"),
         (Text, 0, false, Some(0), 1, "request condense:summarize"),
         (Text, 0, false, Some(u64::MAX), 9000, "request Ok"),
-        (Text, 30, true, Some(5), 21, "request condense:summarize"),
+        (Text, 30, true, Some(5), 21, "request condense:spill+summarize"),
+        (Text, 30, false, Some(5), 21, "request condense:summarize"),
         (Text, 30, true, Some(5), 31, "request condense:spill+summarize"),
         (Text, 30, true, Some(50), 31, "request condense:spill"),
         (PassThrough, 20, true, None, 21, "request condense:spill"),
         (PassThrough, 20, true, Some(1), 21, "request condense:spill+summarize"),
         (PassThrough, 20, true, Some(5), 20, "request Ok"),
-        (PassThrough, 0, true, Some(1), 9000, "request condense:summarize"),
+        (PassThrough, 0, true, Some(1), 9000, "request condense:spill+summarize"),
     ] {
         let settings = Settings { form, ..limits(max, spill, above) };
         let (said, last) = play(&gate(settings), call("k8s.get", ""), vec![answer(&"x".repeat(bytes))]);
@@ -160,7 +161,7 @@ fn an_answer_that_is_passed_through_has_its_summary_in_its_one_text_block() {
     let settings = Settings { form: ResultForm::PassThrough, ..masking(limits(0, true, Some(1))) };
     let (mut execution, _) = gate(settings).begin(call("k8s.get", ""));
     let Directive::Condense(oversize) = execution.next(Event::Answered(answer.into())) else { panic!() };
-    assert_eq!((oversize.spill, oversize.summarize), (false, true));
+    assert_eq!((oversize.spill, oversize.summarize), (true, true));
     let result = result(execution.next(condensed(None, Some("password: hunter2hunter2"))));
     let text = r"password: [MASKED_PASSWORD]\n\n[SUMMARIZED — Original size: 30B]";
     let expected = format!(
@@ -177,7 +178,7 @@ fn structured_content_is_dropped_by_its_own_size_and_said_to_be() {
     assert_eq!(silent.text, "a number\n\n[SUMMARIZED — Original size: 15B]");
     assert_eq!(silent.structured.as_deref(), Some(r#"{"n":123456789}"#));
     let spoken = answer(r#"[{"type":"text","text":"the text"}]"#);
-    let dropped = ended(limits(10, true, Some(1)), vec![spoken, condensed(Some("/unasked"), Some("short"))]);
+    let dropped = ended(limits(10, false, Some(1)), vec![spoken, condensed(Some("/unasked"), Some("short"))]);
     assert_eq!(
         dropped.text,
         "short\n\n[TRUNCATED: structured content exceeded the size limit]\n\n[SUMMARIZED — Original size: 8B]"
@@ -248,8 +249,9 @@ fn a_condensed_result_is_said_again_after_done() {
 #[test]
 fn a_gate_masks_any_json_of_a_server_with_the_masks_of_that_server() {
     let masks = |group: &str| Masks { groups: vec![group.into()], ..Masks::default() };
-    let server_masks = vec![ServerMasks { server: "k8s".into(), masks: masks("security") }];
-    let gate = gate(Settings { masks: masks("basic"), server_masks, ..settings() });
+    let server_settings =
+        vec![ServerSettings { server: "k8s".into(), masks: masks("security"), ..ServerSettings::default() }];
+    let gate = gate(Settings { masks: masks("basic"), server_settings, ..settings() });
     let both = r#"{"password":"hunter2hunter2","from":"a@example.com"}"#;
     for (server, json, expected) in [
         ("k8s", both, r#"{"password":"[MASKED_PASSWORD]","from":"[MASKED_EMAIL]"}"#),
@@ -321,4 +323,107 @@ proptest! {
         prop_assert!(!format!("{said:?}").contains(SECRET), "{said:#?}");
         prop_assert_eq!(said, play());
     }
+}
+
+/// An answer of a text block and an embedded resource.
+fn with_resource(text: &str, resource: &str) -> Event {
+    let [text, resource] = [text, resource].map(|text| Value::string(text.to_owned()).to_json());
+    Event::Answered(format!(
+        r#"{{"content":[{{"type":"text","text":{text}}},{{"type":"resource","resource":{{"uri":"a:b","text":{resource}}}}}]}}"#
+    ))
+}
+
+#[test]
+fn embedded_resources_count_against_the_size_limit() {
+    // The text is "1234567890\n[resource a:b]", which has 25 bytes.
+    let text = "1234567890";
+    let fits = ended(limits(30, false, None), vec![with_resource(text, "12345")]);
+    assert!(!fits.truncated && fits.content[1].contains(r#""text":"12345""#), "{fits:?}");
+
+    let cut = ended(limits(30, false, None), vec![with_resource(text, "123456")]);
+    assert!(cut.truncated);
+    assert_eq!(cut.text, "1234567890\n[resource a:b]\n\n[TRUNCATED: embedded resources exceeded the size limit]");
+    assert!(
+        cut.content[1].contains("12345\\n\\n[TRUNCATED: result exceeded the size limit — Original size: 6B"),
+        "{cut:?}"
+    );
+
+    let through = Settings { form: ResultForm::PassThrough, ..limits(20, false, None) };
+    let cut = ended(through, vec![with_resource(&"x".repeat(40), "secret rest")]);
+    let answer = cut.answer.unwrap();
+    assert!(cut.truncated && !answer.contains("secret rest") && answer.contains(r#""uri":"a:b""#), "{answer}");
+}
+
+#[test]
+fn embedded_resources_are_kept_and_summarized_with_the_text_and_masked() {
+    let settings = masking(limits(30, true, Some(2)));
+    let answer = with_resource("some text", "password: hunter2hunter2");
+    let (story, directive) = play(&gate(settings.clone()), call("k8s.get", ""), vec![answer.clone()]);
+    assert_eq!(story, "request condense:spill+summarize");
+    let Directive::Condense(oversize) = directive else { panic!("{directive:?}") };
+    assert_eq!(oversize.text, "some text\n[resource a:b]\n\npassword: [MASKED_PASSWORD]");
+    let ended = ended(settings, vec![answer, condensed(Some("/k"), Some("short"))]);
+    assert_eq!(
+        ended.text,
+        "short\n\n[TRUNCATED: embedded resources exceeded the size limit]\n\n[SUMMARIZED — Original size: 51B]\n[FULL TEXT: /k]"
+    );
+    assert!(!ended.content[1].contains("MASKED"), "a summary stands for the resource: {ended:?}");
+}
+
+#[test]
+fn a_server_can_have_its_own_limit_for_summaries() {
+    for (gates, servers, story) in [
+        (Some(5), None, "request condense:summarize"),
+        (Some(5), Some(6), "request Ok"),
+        (Some(5), Some(u64::MAX), "request Ok"),
+        (None, Some(5), "request condense:summarize"),
+        (Some(50), Some(5), "request condense:summarize"),
+    ] {
+        let own = ServerSettings { server: "k8s".into(), summarize_above_tokens: servers, ..ServerSettings::default() };
+        let settings = Settings { server_settings: vec![own], ..limits(0, false, gates) };
+        let (said, _) = play(&gate(settings), call("k8s.get", ""), vec![answer(&"x".repeat(21))]);
+        assert_eq!(said, story, "{gates:?} for all servers, {servers:?} for this one");
+    }
+}
+
+#[test]
+fn a_full_text_is_named_only_in_a_result_that_has_less() {
+    let ended = ended(limits(100, true, Some(2)), vec![answer("line 1\nline 2"), condensed(Some("/k"), None)]);
+    assert_eq!((ended.text.as_str(), ended.truncated), ("line 1\nline 2", false));
+}
+
+#[test]
+fn json_text_becomes_structured_content_where_the_settings_ask_for_it() {
+    use ResultForm::{PassThrough, Text};
+    let own = ServerSettings { server: "k8s".into(), structured_text: true, ..ServerSettings::default() };
+    let asked = Settings { server_settings: vec![own], ..settings() };
+    for (form, text, expected) in [
+        (Text, " {\"n\": 1.10,\n \"big\": 12345678901234567890}\n", Some(r#"{"n":1.10,"big":12345678901234567890}"#)),
+        (Text, "[1, 2]", Some("[1,2]")),
+        (Text, "7", None),
+        (Text, "\"word\"", None),
+        (Text, "{not json", None),
+        (PassThrough, "{\"n\":1}", Some(r#"{"n":1}"#)),
+        (PassThrough, "[1, 2]", None),
+    ] {
+        let ended = ended(Settings { form, ..asked.clone() }, vec![answer(text)]);
+        match form {
+            Text => assert_eq!((ended.structured.as_deref(), ended.text.as_str()), (expected, text), "{text}"),
+            PassThrough => {
+                let answer = ended.answer.unwrap();
+                let member = expected.map(|json| format!(r#""structuredContent":{json}"#));
+                let found = answer.contains("structuredContent");
+                assert!(member.as_ref().is_some_and(|member| answer.contains(member)) || !found, "{answer}");
+                assert_eq!(found, member.is_some(), "{answer}");
+            }
+        }
+        assert!(!ended.truncated);
+    }
+    let plain = ended(settings(), vec![answer("{}")]);
+    assert_eq!(plain.structured, None);
+    let theirs =
+        Event::Answered(r#"{"content":[{"type":"text","text":"{\"n\":1}"}],"structuredContent":{"m":2}}"#.into());
+    assert_eq!(ended(asked.clone(), vec![theirs]).structured.as_deref(), Some(r#"{"m":2}"#));
+    let several = r#"{"content":[{"type":"text","text":"{}"},{"type":"text","text":"{}"}]}"#;
+    assert_eq!(ended(asked, vec![Event::Answered(several.into())]).structured, None);
 }

@@ -2,7 +2,7 @@ use super::*;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::config::model::{FilePosition, FileShape, Settings, TransportKind};
+use crate::config::model::{FilePosition, FileShape, Settings, SummarizerKind, TransportKind};
 
 fn located(text: &str) -> UnexpandedText {
     UnexpandedText { text: text.into(), place: place(1), field: "field".into() }
@@ -84,8 +84,10 @@ fn what_the_gateway_uses_is_for_no_program() {
     let names_set = ["CERTIFICATE", "FILE_OF_KEY", "FOLDER", "FREE", "MINE", "OWN", "TOKEN_A"];
     let environment: Vec<(&str, &str)> = names_set.iter().map(|name| (*name, "v")).collect();
     assert_eq!(names(&config, &environment), ["FREE", "OWN"]);
-    let summarizer = crate::config::resolve::resolve_summarizer(&config, &Variables::of_test(&environment));
-    let how = summarizer.unwrap().unwrap().how;
+    let rules = config.settings.summarizer.as_ref().unwrap();
+    let variables = Variables::of_test(&environment);
+    let summarizer = crate::config::resolve::resolve_summarizer(rules, "summarizer", &config, &variables);
+    let how = summarizer.unwrap().how;
     let crate::config::resolve::ResolvedSummarizerKind::Command { env, .. } = how else { panic!("{how:?}") };
     assert_eq!(env.into_keys().collect::<Vec<_>>(), ["FREE", "MINE"]);
 }

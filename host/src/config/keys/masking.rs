@@ -1,5 +1,6 @@
 //! The keys of `masking`.
 
+use super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::model::{CustomMask, Masking};
 use super::super::section::{ConfigKey, KeyForm, read_keys, schema};
 
@@ -21,24 +22,28 @@ pub(crate) const MASKING: &[MaskingKey] = &[
     .default("[]"),
     MaskingKey::rule(
         "custom",
-        KeyForm::Custom(
-            || schema::list(schema::object(CUSTOM)),
-            |masking, field, context| {
-                for item in field.items()? {
-                    let mut mask = CustomMask { name: None, pattern: String::new(), replacement: MASKED.to_owned() };
-                    read_keys(CUSTOM, &mut mask, &item, context);
-                    if mask.pattern.is_empty() {
-                        return Err(item.error("a `pattern` is missing"));
-                    }
-                    masking.custom.push(mask);
-                }
-                Ok(())
-            },
-        ),
+        KeyForm::Custom(|| schema::list(schema::object(CUSTOM)), read_custom),
         "Patterns of your own.",
     )
     .default("[]"),
 ];
+
+/// Reads a list of custom masks.
+pub(super) fn read_custom(
+    masking: &mut Masking,
+    field: &ConfigField<'_>,
+    context: &mut ReadContext,
+) -> Result<(), FieldError> {
+    for item in field.items()? {
+        let mut mask = CustomMask { name: None, pattern: String::new(), replacement: MASKED.to_owned() };
+        read_keys(CUSTOM, &mut mask, &item, context);
+        if mask.pattern.is_empty() {
+            return Err(item.error("a `pattern` is missing"));
+        }
+        masking.custom.push(mask);
+    }
+    Ok(())
+}
 
 type CustomMaskKey = ConfigKey<CustomMask>;
 
@@ -55,7 +60,8 @@ pub(crate) const CUSTOM: &[CustomMaskKey] = &[
         "The text to put in its place.",
     )
     .default("\"[MASKED]\""),
-    CustomMaskKey::new("name", KeyForm::Text(|mask, text| mask.name = Some(text)), "A name to show to people."),
+    CustomMaskKey::new("name", KeyForm::Text(|mask, text| mask.name = Some(text)), "A name to show to people.")
+        .aliased(&["description"]),
 ];
 
 const MASKED: &str = "[MASKED]";

@@ -6,7 +6,7 @@ use super::super::command;
 use super::super::document::NodeValue;
 use super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::model::{
-    ServerConfig, SpillSettings, SummarizerKind, SummarizerRules, TransportKind, UnexpandedText,
+    ServerConfig, ServerSummarizer, SpillSettings, SummarizerKind, SummarizerRules, TransportKind, UnexpandedText,
 };
 use super::super::section::{ConfigKey, KeyForm, read_keys, read_section, schema};
 
@@ -126,6 +126,25 @@ pub(crate) fn read_summarizer(
         read_keys(SUMMARIZER, &mut draft, field, context);
         draft.finish(field, context)
     })
+}
+
+/// Reads the `summarizer` of a server, which may be `false`.
+pub(super) fn read_server_summarizer(
+    field: &ConfigField<'_>,
+    context: &mut ReadContext,
+) -> Result<ServerSummarizer, FieldError> {
+    match field.node.value {
+        NodeValue::Scalar(_) if !field.node.is_null() => match field.flag()? {
+            false => Ok(ServerSummarizer::Off),
+            true => Ok(ServerSummarizer::Shared),
+        },
+        _ => read_summarizer(field, context).map(|rules| ServerSummarizer::Own(Box::new(rules))),
+    }
+}
+
+/// Returns the schema of a server's `summarizer`.
+pub(super) fn schema_of_server() -> serde_json::Value {
+    serde_json::json!({"anyOf": [{"type": "boolean"}, schema::object(SUMMARIZER)]})
 }
 
 impl SummarizerDraft {

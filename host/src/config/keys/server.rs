@@ -3,6 +3,7 @@
 mod draft;
 mod forms;
 mod limits;
+mod tarsy;
 mod tls;
 mod tools;
 
@@ -13,7 +14,8 @@ use super::super::field::ConfigField;
 use super::super::model::{InheritEnv, Protocol, ServerAuth};
 use super::super::section::{ChoiceForm, ConfigKey, KeyForm, SectionForm, read_keys, read_limit_in, schema};
 use super::masking::MASKING;
-use super::{auth, lifecycle, queues};
+use super::settings::MAX_TOKENS;
+use super::{auth, lifecycle, queues, results};
 pub(crate) use draft::ServerDraft;
 use forms::{read_command, read_env, variable_reference};
 pub(crate) use limits::TIMEOUTS;
@@ -28,10 +30,7 @@ type Key = ConfigKey<ServerDraft>;
 pub(crate) const SERVER: &[Key] = &[
     Key::new(
         "type",
-        KeyForm::Custom(
-            || json!({"enum": ["stdio", "http", "sse", "websocket"]}),
-            |draft, field, _| field.text().map(|kind| draft.kind = Some((kind, field.node.place.clone()))),
-        ),
+        KeyForm::Custom(|| json!({"enum": ["stdio", "http", "sse", "websocket"]}), tarsy::read_type),
         "The transport; default: stdio with `command`, http with `url`.",
     )
     .aliased(&["transport", "transportType"]),
@@ -242,10 +241,35 @@ pub(crate) const SERVER: &[Key] = &[
     )
     .default("{}"),
     Key::new(
+        "summarizer",
+        KeyForm::Custom(results::schema_of_server, |draft, field, context| {
+            results::read_server_summarizer(field, context).map(|summarizer| draft.server.summarizer = summarizer)
+        }),
+        "The program or endpoint that shortens this server's long results, or false for none; default: the top-level `summarizer`.",
+    ),
+    Key::new(
+        "summarize_above_tokens",
+        KeyForm::Number(1, MAX_TOKENS, |draft, number| draft.server.summarize_above_tokens = Some(number as u64)),
+        "Summarize this server's results with more tokens than this; default: the top-level setting.",
+    ),
+    Key::new(
+        "structured_text",
+        KeyForm::Flag(|draft, flag| draft.server.structured_text = flag),
+        "Also offer text that is JSON as structured content, if a result has none.",
+    )
+    .default("false"),
+    Key::new(
+        "description",
+        KeyForm::Text(|draft, text| draft.server.description = Some(text)),
+        "What the server is for, in words for people: `status` and the dashboard show it.",
+    ),
+    Key::new(
         "instructions",
         KeyForm::Text(|draft, text| draft.server.instructions = Some(text)),
         "Instructions for the model that replace the server's own.",
     ),
+    Key::hidden("data_masking", KeyForm::Custom(schema::text, tarsy::read_data_masking)).restricting(),
+    Key::hidden("summarization", KeyForm::Custom(schema::text, tarsy::read_summarization)),
     Key::hidden("toolsAllowed", KeyForm::Custom(schema::texts, tools::read_ai_agent_allow)).restricting(),
     Key::hidden("disabled", KeyForm::Flag(|draft, flag| draft.server.enabled &= !flag))
         .aliased(&["disable"])

@@ -37,7 +37,7 @@ pub(crate) const TOP: &[Key] = &[
     Key::new(
         "names",
         KeyForm::choice(&ChoiceForm(NAMES, |settings, choice| settings.names = choice)),
-        "How tools are named: `server.tool`, `server__tool` or `mcp__server__tool`.",
+        "How tools are named: `server.tool`, `server__tool`, `mcp__server__tool` or `mcp_server_tool`.",
     )
     .default("\"double-underscore\""),
     Key::new(
@@ -200,6 +200,7 @@ pub(crate) const NAMES: &[(&str, NamesStyle)] = &[
     ("dot", NamesStyle::Dot),
     ("double-underscore", NamesStyle::DoubleUnderscore),
     ("mcp-prefix", NamesStyle::McpPrefix),
+    ("mcp-underscore", NamesStyle::McpUnderscore),
 ];
 /// The values of `retry`.
 pub(crate) const RETRY: &[(&str, RetryRule)] =
@@ -208,4 +209,5 @@ pub(crate) const RETRY: &[(&str, RetryRule)] =
 pub(crate) const DESTRUCTIVE: &[(&str, DestructiveRule)] =
     &[("allow", DestructiveRule::Allow), ("ask", DestructiveRule::Ask), ("deny", DestructiveRule::Deny)];
 const READINESS: &[(&str, ReadinessRule)] = &[("all", ReadinessRule::All), ("any", ReadinessRule::Any)];
-const MAX_TOKENS: u64 = 1_000_000_000;
+/// The largest number of tokens that a key accepts.
+pub(super) const MAX_TOKENS: u64 = 1_000_000_000;

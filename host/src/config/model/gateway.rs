@@ -71,6 +71,8 @@ pub enum GatewayNames {
     DoubleUnderscore,
     /// `mcp__server__tool`
     McpPrefix,
+    /// `mcp_server_tool`
+    McpUnderscore,
     /// By the rules of OpenAI's API.
     Openai,
     /// By the rules of Anthropic's API.
@@ -83,10 +85,11 @@ pub enum GatewayNames {
 
 impl GatewayNames {
     /// All values with their names in the configuration.
-    pub const ALL: [(&'static str, GatewayNames); 7] = [
+    pub const ALL: [(&'static str, GatewayNames); 8] = [
         ("dot", GatewayNames::Dot),
         ("double-underscore", GatewayNames::DoubleUnderscore),
         ("mcp-prefix", GatewayNames::McpPrefix),
+        ("mcp-underscore", GatewayNames::McpUnderscore),
         ("openai", GatewayNames::Openai),
         ("anthropic", GatewayNames::Anthropic),
         ("gemini", GatewayNames::Gemini),

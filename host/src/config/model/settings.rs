@@ -108,6 +108,8 @@ pub enum NamesStyle {
     DoubleUnderscore,
     /// `mcp__server__tool`
     McpPrefix,
+    /// `mcp_server_tool`
+    McpUnderscore,
 }
 
 /// Which calls to retry after a lost connection.

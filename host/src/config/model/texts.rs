@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{FilePosition, GatewayRules, ServerAuth, ServerConfig, Settings, SummarizerKind, UnexpandedText};
+use super::{
+    FilePosition, GatewayRules, ServerAuth, ServerConfig, ServerSummarizer, Settings, SummarizerRules, UnexpandedText,
+};
 
 impl ServerConfig {
     /// Reports whether the configuration passes the session id to the server.
@@ -16,6 +18,9 @@ impl ServerConfig {
     pub fn without_positions(&self) -> Self {
         let mut server = self.clone();
         server.texts().into_iter().for_each(|text| text.place = no_position());
+        if let ServerSummarizer::Own(summarizer) = &mut server.summarizer {
+            summarizer.forget_positions();
+        }
         if let Some(problem) = &mut server.problem {
             problem.place = no_position();
         }
@@ -50,27 +55,14 @@ impl Settings {
     #[must_use]
     pub fn without_positions(&self) -> Self {
         let mut settings = Settings { gateway: GatewayRules::default(), shadow: None, ..self.clone() };
-        let mut texts: Vec<&mut UnexpandedText> = Vec::new();
-        if let Some(summarizer) = &mut settings.summarizer {
-            summarizer.place = no_position();
-            match &mut summarizer.how {
-                SummarizerKind::Command { program, args } => {
-                    texts.push(program);
-                    texts.extend(args);
-                }
-                SummarizerKind::Http { url, model, api_key } => {
-                    texts.extend([url, model]);
-                    texts.extend(api_key);
-                }
-            }
-        }
-        texts.extend(settings.spill.iter_mut().filter_map(|spill| spill.dir.as_mut()));
-        texts.extend(settings.record.iter_mut().filter_map(|record| record.dir.as_mut()));
-        texts.into_iter().for_each(|text| text.place = no_position());
+        settings.summarizer.iter_mut().for_each(SummarizerRules::forget_positions);
+        let spill = settings.spill.iter_mut().filter_map(|spill| spill.dir.as_mut());
+        let record = settings.record.iter_mut().filter_map(|record| record.dir.as_mut());
+        spill.chain(record).for_each(|text| text.place = no_position());
         settings
     }
 }
 
-fn no_position() -> FilePosition {
+pub(super) fn no_position() -> FilePosition {
     FilePosition { file: Arc::from(Path::new("")), line: 0, column: 0 }
 }

@@ -125,7 +125,7 @@ pub fn server_path(shape: FileShape, id: &str) -> String {
     let map = match shape {
         FileShape::Native | FileShape::VsCode => "servers.",
         FileShape::McpServers | FileShape::Gemini => "mcpServers.",
-        FileShape::Codex => "mcp_servers.",
+        FileShape::Codex | FileShape::Tarsy => "mcp_servers.",
         FileShape::Zed => "context_servers.",
         FileShape::OpenCode => "mcp.",
         FileShape::Bare | FileShape::List => "",

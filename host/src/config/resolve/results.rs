@@ -58,11 +58,15 @@ pub struct ResolvedSpill {
     pub max_age: Duration,
 }
 
-/// Resolves the summarizer; returns `None` if the file has none.
-pub fn resolve_summarizer(config: &Config, variables: &Variables) -> Result<Option<ResolvedSummarizer>, Problem> {
-    let Some(summarizer) = &config.settings.summarizer else { return Ok(None) };
-    let (how, secrets) = resolve_with(&as_server(summarizer), "summarizer", config, variables, None, |resolver| {
-        match &summarizer.how {
+/// Resolves a summarizer; `path` is its place in the file, for messages.
+pub fn resolve_summarizer(
+    summarizer: &SummarizerRules,
+    path: &str,
+    config: &Config,
+    variables: &Variables,
+) -> Result<ResolvedSummarizer, Problem> {
+    let (how, secrets) =
+        resolve_with(&as_server(summarizer), path, config, variables, None, |resolver| match &summarizer.how {
             SummarizerKind::Command { .. } => {
                 let program = program::resolve_program(resolver, config)?;
                 Ok(ResolvedSummarizerKind::Command { program: program.command, args: program.args, env: program.env })
@@ -76,10 +80,9 @@ pub fn resolve_summarizer(config: &Config, variables: &Variables) -> Result<Opti
                 let api_key = api_key.as_ref().map(|key| site::resolve_token(resolver, key)).transpose()?;
                 Ok(ResolvedSummarizerKind::Http { url: address, model: name, api_key })
             }
-        }
-    })?;
+        })?;
     let max_input_bytes = usize::try_from(summarizer.max_input_bytes).unwrap_or(usize::MAX);
-    Ok(Some(ResolvedSummarizer { how, timeout: summarizer.timeout, max_input_bytes, secrets }))
+    Ok(ResolvedSummarizer { how, timeout: summarizer.timeout, max_input_bytes, secrets })
 }
 
 /// Resolves where to keep long results; returns `None` if the file keeps none.
@@ -124,8 +127,10 @@ mod tests {
         parse(text, Path::new("/etc/toolgate.yaml")).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn summarizer(text: &str, environment: &[(&str, &str)]) -> Result<Option<ResolvedSummarizer>, String> {
-        resolve_summarizer(&config(text), &Variables::of_test(environment)).map_err(|problem| problem.to_string())
+    fn summarizer(text: &str, environment: &[(&str, &str)]) -> Result<ResolvedSummarizer, String> {
+        let (config, variables) = (config(text), Variables::of_test(environment));
+        let rules = config.settings.summarizer.as_ref().unwrap();
+        resolve_summarizer(rules, "summarizer", &config, &variables).map_err(|problem| problem.to_string())
     }
 
     #[test]
@@ -139,7 +144,7 @@ mod tests {
             ("PATH", "/bin"),
             ("SOME_KEY", "inherited-1"),
         ];
-        let found = summarizer(text, &environment).unwrap().unwrap();
+        let found = summarizer(text, &environment).unwrap();
         let ResolvedSummarizerKind::Command { program, args, env } = &found.how else { panic!("{found:?}") };
         assert_eq!(program, "/etc/bin/sum");
         assert_eq!(args, &["--key=arg-secret", "mine-1234"]);
@@ -156,7 +161,7 @@ mod tests {
     #[test]
     fn an_endpoint_is_filled_in_and_its_key_is_a_secret() {
         let text = "summarizer: {url: 'https://me:s3cret-1@${HOST}/v1?key=s3cret-2', model: '${M:-small}', api_key: 'Bearer ${K}'}";
-        let found = summarizer(text, &[("HOST", "x.example"), ("K", "s3cret-3")]).unwrap().unwrap();
+        let found = summarizer(text, &[("HOST", "x.example"), ("K", "s3cret-3")]).unwrap();
         let ResolvedSummarizerKind::Http { url, model, api_key } = &found.how else { panic!("{found:?}") };
         assert_eq!((url.as_str(), model.as_str()), ("https://me:s3cret-1@x.example/v1?key=s3cret-2", "small"));
         assert_eq!(api_key.as_deref(), Some("s3cret-3"));

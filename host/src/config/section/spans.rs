@@ -40,7 +40,7 @@ fn unit(given: &ConfigField<'_>, context: &mut ReadContext) -> DurationUnit {
     let number = given.text().ok().and_then(|text| text.trim().parse::<f64>().ok()).filter(|number| *number != 0.0);
     match context.shape {
         FileShape::Gemini | FileShape::OpenCode => DurationUnit::Milliseconds,
-        FileShape::Native | FileShape::Codex => DurationUnit::Seconds,
+        FileShape::Native | FileShape::Codex | FileShape::Tarsy => DurationUnit::Seconds,
         _ if context.claude_code => {
             // Less than a second is hardly what the author wanted, even if the file is not Claude Code's.
             if number.is_some_and(|number| number < 1000.0) {

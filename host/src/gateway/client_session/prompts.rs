@@ -118,6 +118,7 @@ fn prefix(client: &ClientSession, server: &str) -> String {
         _ if client.exposed().is_some() => String::new(),
         NamingStyle::Dot => format!("{server}."),
         NamingStyle::McpPrefix => format!("mcp__{server}__"),
+        NamingStyle::McpUnderscore => format!("mcp_{server}_"),
         NamingStyle::DoubleUnderscore | NamingStyle::Fitted(_) => format!("{server}__"),
     }
 }

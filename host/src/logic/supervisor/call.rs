@@ -154,7 +154,7 @@ impl CallRecord {
         let masks =
             |masks: &masking::Masks| !(masks.groups.is_empty() && masks.patterns.is_empty() && masks.custom.is_empty());
         let masked =
-            masks(&self.settings.masks) || self.settings.server_masks.iter().any(|server| masks(&server.masks));
+            masks(&self.settings.masks) || self.settings.server_settings.iter().any(|server| masks(&server.masks));
         // A reason may quote the text that was being masked.
         let reason = if masked { "the component crashed" } else { reason };
         let (code, text) = match (self.usage.requests, answered) {
