@@ -25,6 +25,14 @@ pub struct GateView {
     pub max_result_bytes: Option<u64>,
 }
 
+impl GateView {
+    /// Returns the view for a new session, with a random id.
+    #[must_use]
+    pub fn in_new_session(self) -> Self {
+        GateView { session: Some(format!("{:032x}", fastrand::u128(..))), ..self }
+    }
+}
+
 /// Builds the settings of a gate.
 pub(crate) fn settings(logic: &mut impl Decide, config: &Config, view: &GateView) -> LogicResult<execution::Settings> {
     let mut settings = logic.default_settings(&[])?;

@@ -338,7 +338,7 @@ impl Gateway {
             return Ok(Arc::clone(gate));
         }
         let view = GateView { pass_through: false, ..self.state.view(&principal.name).map_err(failed)? };
-        let gate = Arc::new(Gate::open(&self.state.registry, view).map_err(failed)?);
+        let gate = Arc::new(Gate::open(&self.state.registry, view.in_new_session()).map_err(failed)?);
         gates.insert(principal.clone(), Arc::clone(&gate));
         Ok(gate)
     }

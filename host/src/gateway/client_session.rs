@@ -103,7 +103,7 @@ impl ClientSession {
     ) -> Result<Arc<Self>, GateError> {
         // Read before the view, so that a change in between is not missed.
         let edition = AtomicU64::new(gateway.edition.load(Ordering::SeqCst));
-        let gate = Gate::open(&gateway.registry, gateway.view(&principal.name)?)?;
+        let gate = Gate::open(&gateway.registry, gateway.view(&principal.name)?.in_new_session())?;
         let (name, gateway) = (principal.name.as_str().into(), Arc::clone(gateway));
         let (negotiated, running, questions, subscriptions, sent) = Default::default();
         Ok(Arc::new(ClientSession {
