@@ -9,13 +9,13 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::client::Principal;
-use super::lock::lock;
 use super::recent::RecentCall;
 use super::visible_servers::VisibleServers;
 use super::{Gateway, bounds, metrics};
 use crate::calendar::{Utc, millis};
 use crate::gate::{CallEvent, CallOptions, Gate, GateView, OnEvent};
 use crate::json::{JsonObject, to_raw};
+use crate::lock::lock;
 use crate::logic::types::execution::ToolCall;
 use crate::registry::{Link, ReadinessReport, ServerStatus, state_name};
 use crate::shadow::{self, Divergence, ShadowCounts};

@@ -14,7 +14,6 @@ mod methods;
 mod notifications;
 mod notifier;
 pub(super) mod outcome;
-mod progress;
 mod prompts;
 mod questions;
 pub(super) mod relay;
@@ -37,9 +36,9 @@ use super::GatewayState;
 use super::client::{
     Admission, ClientHandler, ClientMessage, ClientSink, GatewayResponse, McpHeaders, Principal, ResponseFuture,
 };
-use super::lock::lock;
 use crate::failure::RpcError;
 use crate::gate::{CloseMode, Gate, GateError};
+use crate::lock::lock;
 use crate::logic::types::naming::NamingStyle;
 use crate::rpc::code::{HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, UNSUPPORTED_VERSION};
 use crate::rpc::{self, Message, Notification, Reply, Request};
@@ -181,10 +180,9 @@ impl ClientSession {
             Ok(context) => context,
             Err((error, status)) => return Some(GatewayResponse::error(Some(id), &error, status)),
         };
-        let mut deferred = None;
         let answer = match request.method() {
             // The gate itself cancels calls and records their result.
-            "tools/call" => calls::call(&context, &mut deferred).await,
+            "tools/call" => calls::call(&context).await,
             // Boxed, to keep the future of a call small.
             _ => Box::pin(self.running.unless_all_cancelled(methods::answer(&context))).await,
         };
@@ -192,14 +190,14 @@ impl ClientSession {
             return None;
         }
         Some(match answer {
-            Ok(result) => GatewayResponse { deferred, ..GatewayResponse::ok(rpc::result(id, result)) },
+            Ok(result) => GatewayResponse::ok(rpc::result(id, result)),
             Err(error) => {
                 let status = match (context.era, error.code) {
                     (Era::Modern, METHOD_NOT_FOUND) => 404,
                     (Era::Modern, HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION) => 400,
                     _ => 200,
                 };
-                GatewayResponse { deferred, ..GatewayResponse::error(Some(id), &error, status) }
+                GatewayResponse::error(Some(id), &error, status)
             }
         })
     }

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::lock::lock;
+use crate::lock::lock;
 
 /// Seals and verifies states with the key of this process.
 pub(crate) struct StateSealer {

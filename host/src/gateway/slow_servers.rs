@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::lock::lock;
 use crate::failure::RequestError;
+use crate::lock::lock;
 use crate::registry::Link;
 use crate::session::ListKind;
 

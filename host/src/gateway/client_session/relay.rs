@@ -13,7 +13,7 @@ use super::ClientSession;
 use super::client_request::ClientRequest;
 use crate::failure::RpcError;
 use crate::gate::{CallEvent, OnEvent};
-use crate::gateway::lock::lock;
+use crate::lock::lock;
 use crate::rpc::code::INTERNAL_ERROR;
 use crate::session::{ActiveCallers, Handler, NullHandler, ServerQuestion, Topics};
 use crate::transport::BoxFuture;

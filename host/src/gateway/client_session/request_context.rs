@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use super::{ClientSession, Envelope, Negotiated};
 use crate::failure::RpcError;
 use crate::gateway::client::VERSION_META;
-use crate::gateway::lock::lock;
 use crate::json::{self, INPUT_RESPONSES, JsonObject, REQUEST_STATE, to_raw};
+use crate::lock::lock;
 use crate::rpc::Request;
 use crate::rpc::code::{HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION};
 use crate::session::{

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use serde::Deserialize;
 
-use crate::gateway::lock::lock;
 use crate::json::MemberFinder;
+use crate::lock::lock;
 
 /// The server that last linked to each resource, for one client.
 #[derive(Default)]

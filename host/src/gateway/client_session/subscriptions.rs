@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::task::AbortHandle;
 
-use crate::gateway::lock::lock;
+use crate::lock::lock;
 use crate::registry::ResourceWatcher;
 
 /// What a client subscribed to.

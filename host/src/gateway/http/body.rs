@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::channel::{EventReader, encode};
-use super::page_handler::PageEvent;
+use super::pages::PageEvent;
 use super::pending_response::PendingResponse;
 use crate::gateway::load::RequestSlot;
 use crate::gateway::refusal::RequestRefusal;

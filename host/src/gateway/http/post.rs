@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use http::header::HeaderValue;
 use http::request::Parts;
 use http::{Response, StatusCode};
 use hyper::body::Incoming;
@@ -160,8 +159,7 @@ async fn initialize(
     let opened = answer.as_ref().is_some_and(|answer| !answer.is_error);
     let mut response = plain(answer, Some(slot));
     if opened {
-        let id = HeaderValue::try_from(opening.register().to_string()).expect("digits fit into a header");
-        response.headers_mut().insert(SESSION_ID.clone(), id);
+        response.headers_mut().insert(SESSION_ID.clone(), opening.register());
     }
     Ok(response)
 }

@@ -14,9 +14,8 @@ use hyper::body::{Body as _, Incoming};
 use tracing::debug;
 
 use super::body::ResponseBody;
-use super::context::ConnectionContext;
+use super::context::{ConnectionContext, ServerParts};
 use super::mcp_headers::VersionClaim;
-use super::parts::ServerParts;
 use super::timer::BusyGuard;
 use super::tokens::AuthResult;
 use super::{content, media, pages, post, single_headers, streams};

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use crate::gateway::client::Principal;
-use crate::gateway::lock::lock;
 use crate::gateway::refusal::LimitReached;
+use crate::lock::lock;
 
 /// The resources that one principal uses now.
 #[derive(Debug, Default)]
