@@ -11,7 +11,6 @@ use super::digest::{ContentDigest, json_sha256};
 use super::directive::RecordedDirective;
 use super::folder::SharedPart;
 use super::line::{MaskedPart, Record, VERSION};
-use super::record_error::RecordError;
 use super::replay::{KeyedOffers, KeyedSettings, ReplayCall, ReplayError, Replayer};
 use super::steps::{RecordedStep, steps};
 use super::store::{PartStore, ToolMasks};
@@ -40,6 +39,21 @@ struct RecordContext {
     offers: KeyedOffers,
     /// The offered tools before each step, where they had changed since the step before.
     changes: Vec<Option<KeyedOffers>>,
+}
+
+/// The reason why a call was not recorded.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RecordError {
+    #[error(transparent)]
+    Disk(#[from] std::io::Error),
+    /// The call holds a secret that cannot be removed.
+    #[error("the call holds a secret that cannot be removed")]
+    Withheld,
+    /// The record is longer than a file may be.
+    #[error("the record would have {0} bytes")]
+    TooLong(usize),
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
 }
 
 impl RecordBuilder {

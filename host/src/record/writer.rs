@@ -43,7 +43,7 @@ impl RecordOptions {
 
 /// Writes records into files.
 pub(super) struct RecordWriter {
-    options: RecordOptions,
+    pub(super) options: RecordOptions,
     /// Identifies the files of this process.
     run_id: String,
     /// The number of files started so far.
@@ -52,13 +52,14 @@ pub(super) struct RecordWriter {
     /// The digest of the last line that is certainly in a file, and of the last line that is buffered.
     after: String,
     last: String,
-    /// The lines that are buffered to be written together, and their number.
+    /// The lines that are buffered to be written together.
     waiting: Vec<u8>,
-    lines: u64,
+    /// The number of buffered lines; if `flush` fails, none of them was written.
+    pub(super) lines: u64,
     /// The parts that exist and are known to be at least as recent as the open file.
     known: HashSet<(SharedPart, Arc<str>)>,
     /// The number of bytes written.
-    bytes: u64,
+    pub(super) bytes: u64,
     cleaned_at: Option<SystemTime>,
     /// Whether the open file has been checked for existence since the last write.
     checked: bool,
@@ -108,15 +109,6 @@ impl RecordWriter {
         }
     }
 
-    pub(super) fn options(&self) -> &RecordOptions {
-        &self.options
-    }
-
-    /// Returns the number of bytes written.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// Writes the record into `line` as the next line, and returns its digest.
     pub(super) fn seal(&self, record: &Record, line: &mut Vec<u8>) -> String {
         record.seal(&self.last, line)
@@ -135,11 +127,6 @@ impl RecordWriter {
     /// Reports whether a line is too long for a file.
     pub(super) fn is_too_long(&self, line: &[u8]) -> bool {
         line.len() as u64 >= self.options.segment_bytes() / 2
-    }
-
-    /// Returns the number of buffered lines; if `flush` fails, none of them was written.
-    pub(super) fn waiting(&self) -> u64 {
-        self.lines
     }
 
     /// Writes the buffered lines.

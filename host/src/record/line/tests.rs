@@ -37,12 +37,7 @@ pub fn record() -> Record {
         name: "demo__add".to_owned(),
         arguments: "a: 1, b: 2".to_owned(),
         steps: vec![
-            RecordedStep {
-                event: None,
-                forwarded: None,
-                catalog: None,
-                directive: RecordedDirective::Request(sent),
-            },
+            RecordedStep { event: None, forwarded: None, catalog: None, directive: RecordedDirective::Request(sent) },
             RecordedStep {
                 event: Some(Event::Forwarded(Summary { is_error: false })),
                 forwarded: Some(ForwardedAnswer { digest, answer: None }),

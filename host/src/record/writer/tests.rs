@@ -107,7 +107,7 @@ fn what_cannot_be_written_leaves_no_half_line_and_what_follows_is_whole() {
     let full = OpenOptions::new().write(true).open("/dev/full");
     writer.open.as_mut().unwrap().file = full.or_else(|_| File::open(file)).unwrap();
     put(&mut writer, &record());
-    assert_eq!(writer.waiting(), 1);
+    assert_eq!(writer.lines, 1);
     writer.flush().unwrap_err();
     put(&mut writer, &record());
     writer.flush().unwrap();
