@@ -7,7 +7,7 @@ use reqwest::{Response, StatusCode};
 use tracing::{debug, warn};
 
 use super::answer::{self, MessageKind};
-use super::shared::{ExtraHeaders, HttpShared};
+use super::{ExtraHeaders, HttpShared};
 use crate::failure::{Failure, RequestError};
 use crate::lock::lock;
 use crate::rpc::Message;

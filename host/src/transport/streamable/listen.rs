@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::exchange::{RETRY, SHORTEST};
-use super::shared::{ExtraHeaders, HttpShared};
+use super::{ExtraHeaders, HttpShared};
 use crate::transport::events::SseParser;
 use crate::web::body::{self, BodyKind};
 
