@@ -20,7 +20,6 @@ pub(super) mod relay;
 mod request_context;
 mod resource_links;
 mod resources;
-mod resubscribe;
 mod server_request;
 mod sources;
 mod subscriptions;
@@ -30,20 +29,6 @@ mod updates;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use serde_json::value::RawValue;
-
-use super::GatewayState;
-use super::client::{
-    Admission, ClientHandler, ClientMessage, ClientSink, GatewayResponse, McpHeaders, Principal, ResponseFuture,
-};
-use crate::failure::RpcError;
-use crate::gate::{CloseMode, Gate, GateError};
-use crate::lock::lock;
-use crate::logic::types::naming::NamingStyle;
-use crate::rpc::code::{HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, UNSUPPORTED_VERSION};
-use crate::rpc::{self, Message, Notification, Reply, Request};
-use crate::session::{Era, LogLevel};
-use crate::transport::BoxFuture;
 use cancellation::RunningRequests;
 use logs::SentLogs;
 use questions::OpenQuestions;
@@ -51,6 +36,20 @@ use request_context::RequestContext;
 use resource_links::ResourceLinks;
 use subscriptions::Subscriptions;
 use tool_list::ToolListCache;
+
+use super::GatewayState;
+use super::client::{
+    Admission, ClientHandler, ClientMessage, ClientSink, GatewayResponse, McpHeaders, Principal, ResponseFuture,
+};
+use crate::failure::RpcError;
+use crate::gate::{CloseMode, Gate, GateError};
+use crate::json::JsonObject;
+use crate::lock::lock;
+use crate::logic::types::naming::NamingStyle;
+use crate::rpc::code::{HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, UNSUPPORTED_VERSION};
+use crate::rpc::{self, Message, Notification, Reply, Request};
+use crate::session::{Era, LogLevel};
+use crate::transport::BoxFuture;
 
 /// The session of one client, or of all clients of 2026-07-28 that share a principal.
 pub(crate) struct ClientSession {
@@ -203,15 +202,11 @@ impl ClientSession {
     }
 
     fn handle_notification(self: &Arc<Self>, notification: &Notification, envelope: &Envelope) {
-        #[derive(serde::Deserialize)]
-        struct CancelledParams {
-            #[serde(rename = "requestId")]
-            request_id: Box<RawValue>,
-        }
         match notification.method() {
             "notifications/cancelled" => {
-                if let Some(Ok(CancelledParams { request_id })) = notification.params().map(serde_json::from_str) {
-                    self.running.cancel(&self.gate, request_id.get(), envelope.headers.is_none());
+                let params = notification.params().and_then(JsonObject::read).unwrap_or_default();
+                if let Some(id) = params.get("requestId") {
+                    self.running.cancel(&self.gate, id.get(), envelope.headers.is_none());
                 }
             }
             "notifications/initialized" => notifications::start_notifier(self),

@@ -17,7 +17,6 @@ mod mcp_headers;
 mod media;
 mod options;
 mod pages;
-mod pending_response;
 mod post;
 mod rate;
 mod routing;

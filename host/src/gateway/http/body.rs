@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::channel::{EventReader, encode};
 use super::pages::PageEvent;
-use super::pending_response::PendingResponse;
+use super::post::PendingResponse;
 use crate::gateway::load::RequestSlot;
 use crate::gateway::refusal::RequestRefusal;
 use crate::transport::BoxFuture;

@@ -65,7 +65,7 @@ impl ConnectionContext {
         shown: AuthResult,
         busy: BusyGuard,
     ) -> Result<Response<ResponseBody>, RequestRefusal> {
-        if is_preflight(&head) {
+        if head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
             return Ok(preflight(&head.headers));
         }
         if head.uri.path() != "/mcp" {
@@ -85,7 +85,9 @@ impl ConnectionContext {
         }
         claim.check_known()?;
         if head.method == Method::DELETE {
-            return streams::delete(self, &principal, &head);
+            let sessions = &self.state.parts.sessions;
+            sessions.end(&sessions.find(&head.headers, &principal)?.0);
+            return Ok(ResponseBody::empty(StatusCode::NO_CONTENT));
         }
         streams::open(self, &principal, &head, busy)
     }
@@ -164,10 +166,6 @@ impl ConnectionContext {
             content::drain(body).await;
         }
     }
-}
-
-fn is_preflight(head: &Parts) -> bool {
-    head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 /// Answers a CORS preflight; the origin has been checked before.

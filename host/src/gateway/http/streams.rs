@@ -1,5 +1,4 @@
-//! Handles GET and DELETE to `/mcp`, for sessions only: opens the standalone stream, resumes a broken stream, and ends
-//! a session.
+//! Handles GET to `/mcp`, for sessions only: opens the standalone stream, or resumes a broken stream.
 
 use std::sync::Arc;
 
@@ -44,17 +43,6 @@ pub(super) fn open(
     events.opening = Some(channel.opening(primed));
     events.stopped = Some(state.until_revoked(TokenDigest::of(&head.headers), Some(principal)));
     Ok(events.into_response())
-}
-
-/// Ends a session.
-pub(super) fn delete(
-    connection: &ConnectionContext,
-    principal: &Arc<Principal>,
-    head: &Parts,
-) -> Result<Response<ResponseBody>, RequestRefusal> {
-    let session = connection.state.parts.sessions.find(&head.headers, principal)?;
-    connection.state.parts.sessions.end(&session.0);
-    Ok(ResponseBody::empty(StatusCode::NO_CONTENT))
 }
 
 fn nothing_kept() -> RequestRefusal {
