@@ -1,7 +1,6 @@
 //! One client of the gateway, which serves it as an MCP server of both eras.
 
 mod approval;
-mod approval_state;
 mod batch;
 mod calls;
 mod cancellation;
@@ -246,7 +245,7 @@ impl ClientHandler for ClientSession {
             if lock(&self.negotiated).log_level.take().is_some() {
                 self.gateway.registry.want_logs(self.gate.number(), None).await;
             }
-            self.subscriptions.clear();
+            drop(std::mem::take(&mut *lock(&self.subscriptions.watched)));
             self.gate.close(CloseMode::Cancel).await;
         })
     }

@@ -95,7 +95,7 @@ pub(super) async fn listen(context: &RequestContext<'_>) -> Result<String, RpcEr
             watched.insert(uri.clone(), watcher);
         }
     }
-    let mut ended = pin!(client.subscriptions.ended());
+    let mut ended = pin!(client.subscriptions.ended.notified());
     ended.as_mut().enable();
     let stop = Arc::new(Notify::new());
     let _cancellable = CancelGuard::new(context, CancelHandle::Task(Arc::clone(&stop)));

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
 use tokio::task::AbortHandle;
 
 use super::ClientSession;
@@ -22,7 +21,7 @@ pub(super) struct Subscriptions {
     /// The task that notifies a client of the initialize era of changes.
     notifier: Mutex<Option<AbortHandle>>,
     /// Notified when all subscriptions end.
-    ended: Notify,
+    pub(super) ended: Notify,
     /// Set when the listener of a client with a session closes.
     closing: AtomicBool,
 }
@@ -38,11 +37,6 @@ impl Subscriptions {
         lock(&self.notifier).take().iter().for_each(AbortHandle::abort);
     }
 
-    /// Unsubscribes from all resources.
-    pub(super) fn clear(&self) {
-        drop(std::mem::take(&mut *lock(&self.watched)));
-    }
-
     /// Ends all subscriptions and, if the listener is `closing`, those that come later.
     pub(super) fn end(&self, closing: bool) {
         self.closing.store(closing, Ordering::SeqCst);
@@ -51,11 +45,6 @@ impl Subscriptions {
 
     pub(super) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
-    }
-
-    /// Completes when all subscriptions end.
-    pub(super) fn ended(&self) -> Notified<'_> {
-        self.ended.notified()
     }
 }
 

@@ -81,7 +81,7 @@ pub(super) async fn answer(
             false => None,
         };
         let kept_events = state.rules().limits.streams.kept_events;
-        let channel = EventChannel::new(None, kept_events, state.parts.load.clone(), slot.usage());
+        let channel = EventChannel::new(None, kept_events, state.parts.load.clone(), slot.usage.clone());
         let work = Some(client.handle(posted(channel.clone())));
         let call = PendingResponse { future: work, channel, session: None, slot: Some(slot) };
         let revoked = pass.map(|pass| state.until_revoked(pass, Some(principal)));
@@ -93,7 +93,7 @@ pub(super) async fn answer(
         let sink = session.0.standalone_stream.clone();
         return Ok(plain(client.handle(posted(sink)).await, Some(slot)));
     }
-    let channel = session.0.stream(slot.usage());
+    let channel = session.0.stream(slot.usage.clone());
     let work = Some(client.handle(posted(channel.clone())));
     let call = PendingResponse { future: work, channel, session: Some(session), slot: Some(slot) };
     let primed = claim == VersionClaim::Legacy { primed: true };
