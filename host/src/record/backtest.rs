@@ -9,8 +9,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 
-use worker::BacktestWorker;
-
 use super::candidate::Candidate;
 use super::folder::{self, Segment};
 use super::line::{self, LineDamage, Record};
@@ -19,6 +17,7 @@ use super::report::BacktestReport;
 use crate::gate::GateError;
 use crate::lock::lock;
 use crate::logic::{Component, ComponentOptions, EMBEDDED_DIGEST, LogicError};
+use worker::BacktestWorker;
 
 /// A run that replays all records of a folder.
 pub struct Backtest {

@@ -10,6 +10,7 @@ use crate::finished_call::FinishedCall;
 use crate::gate_settings::LOCAL;
 use crate::lock::lock;
 use crate::record::difference::{Difference, DifferenceKind};
+use crate::visible::cut;
 
 /// A call that the candidate would have decided differently, without its arguments and answers.
 #[derive(Debug, Clone)]
@@ -126,16 +127,9 @@ impl ShadowReport {
         lock(&self.state).off = Some(why.to_owned());
     }
 
-    pub(super) fn add_same(&self) {
-        lock(&self.state).counts.same += 1;
-    }
-
-    pub(super) fn add_dropped(&self) {
-        lock(&self.state).counts.dropped += 1;
-    }
-
-    pub(super) fn add_failed(&self) {
-        lock(&self.state).counts.failed += 1;
+    /// Counts a call.
+    pub(super) fn count(&self, add: impl FnOnce(&mut ShadowCounts)) {
+        add(&mut lock(&self.state).counts);
     }
 
     /// Stores, counts and logs a difference.
@@ -183,11 +177,7 @@ impl LogLimit {
 
 /// Cuts a text from the candidate, which may have any length, to one short line.
 fn brief(text: &str) -> String {
-    let line = text.split('\n').next().unwrap_or_default();
-    match line.char_indices().nth(MOST_LETTERS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
+    cut(text.split('\n').next().unwrap_or_default(), MOST_LETTERS)
 }
 
 const KEPT: usize = 200;

@@ -90,7 +90,7 @@ impl<'a> BacktestWorker<'a> {
                 // A crashed instance cannot be used for the next call.
                 self.replayers.clear();
                 let example = CallExample { id, at, was: String::new(), now: why.to_owned() };
-                self.report.add_crash(spot, example, why);
+                self.report.crashed.entry(why).or_default().add(spot, example);
             }
             Err(ReplayError::Logic(error)) => return Err(error.into()),
             Err(missing) => *self.report.missing.entry(missing.to_string()).or_default() += 1,
