@@ -33,14 +33,6 @@ pub(super) struct RecordBuilder {
     line: Vec<u8>,
 }
 
-/// The parts that a record names by digest.
-struct RecordContext {
-    settings: KeyedSettings,
-    offers: KeyedOffers,
-    /// The offered tools before each step, where they had changed since the step before.
-    changes: Vec<Option<KeyedOffers>>,
-}
-
 /// The reason why a call was not recorded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RecordError {
@@ -111,9 +103,8 @@ impl RecordBuilder {
             unreplayable: None,
         };
         record.result = caller_digest(&record.steps);
-        let around = RecordContext { settings: settings.shared, offers: begun.shared, changes };
         if masks {
-            self.mask(&around.settings, &mut record)?;
+            self.mask(&settings.shared, &mut record)?;
         }
         if record.masked.is_empty() {
             let digest = writer.seal(&record, &mut self.line);
@@ -124,19 +115,20 @@ impl RecordBuilder {
         }
         self.redact(&mut record);
         record.masked.dedup();
-        self.write_hidden(record, around, writer)
+        self.write_hidden(record, &settings.shared, &begun.shared, changes, writer)
     }
 
     /// Records a masked call with the directives that the component gives for it.
     fn write_hidden(
         &mut self,
         mut record: Record,
-        around: RecordContext,
+        settings: &KeyedSettings,
+        offers: &KeyedOffers,
+        changes: Vec<Option<KeyedOffers>>,
         writer: &mut RecordWriter,
     ) -> Result<(), RecordError> {
-        let RecordContext { settings, offers, changes } = around;
         let call = record.call();
-        let script = ReplayCall { call: &call, settings: &settings, offers: &offers, steps: &record.steps, changes };
+        let script = ReplayCall { call: &call, settings, offers, steps: &record.steps, changes };
         let directives = self.replayer()?.replay(script)?;
         if directives.iter().map(RecordedDirective::kind).eq(record.directives().map(RecordedDirective::kind)) {
             for (step, directive) in record.steps.iter_mut().zip(directives) {
@@ -145,7 +137,7 @@ impl RecordBuilder {
         } else {
             // A record that cannot be replayed is better than none.
             record.unreplayable = Some("the outcome depends on a masked value".to_owned());
-            self.mask_directives(&settings, &mut record)?;
+            self.mask_directives(settings, &mut record)?;
         }
         let digest = writer.seal(&record, &mut self.line);
         if !self.is_clean() {

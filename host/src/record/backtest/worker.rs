@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Mutex;
 use std::sync::mpsc::Receiver;
 
-use super::super::candidate::{Candidate, CandidateSettings, SettingsQuery, masks_less, unknown_principal};
+use super::super::candidate::{Candidate, CandidateSettings, masks_less, unknown_principal};
 use super::super::compare::compare;
 use super::super::difference::{Difference, DifferenceKind};
 use super::super::digest_cache::DigestCache;
@@ -112,9 +112,8 @@ impl<'a> BacktestWorker<'a> {
         })?;
         let settings = match config {
             Some(config) => {
-                let whose =
-                    SettingsQuery { settings: &recorded, principal: record.principal.as_deref(), limit: record.limit };
-                self.candidate_settings.settings(config, whose, replayer)?
+                let principal = record.principal.as_deref();
+                self.candidate_settings.settings(config, &recorded, principal, record.limit, replayer)?
             }
             None => Some(recorded.clone()),
         };
