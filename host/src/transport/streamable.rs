@@ -16,8 +16,7 @@ use tokio::task::AbortHandle;
 use tracing::debug;
 
 use super::connection::{BoxFuture, Delivery, Outgoing, Receive, RequestId, ServerStream, Transport};
-use super::connection_tasks::ConnectionTasks;
-use super::receiver::ClosableReceiver;
+use super::receiver::{ClosableReceiver, ConnectionTasks};
 use crate::failure::{Failure, RequestError};
 use crate::lock::lock;
 use crate::rpc;

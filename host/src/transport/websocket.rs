@@ -19,8 +19,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tracing::{debug, warn};
 
 use super::connection::{BoxFuture, Delivery, Outgoing, Receive, Transport};
-use super::connection_tasks::ConnectionTasks;
-use super::receiver::ClosableReceiver;
+use super::receiver::{ClosableReceiver, ConnectionTasks};
 use crate::failure::{Failure, RequestError};
 use crate::web::body;
 use crate::web::site::RemoteSite;
