@@ -12,9 +12,9 @@ mod content;
 mod context;
 mod control;
 mod error;
+mod header_checks;
 mod hosts;
 mod mcp_headers;
-mod media;
 mod options;
 mod pages;
 mod post;
@@ -22,8 +22,6 @@ mod rate;
 mod routing;
 mod session;
 mod sessions;
-mod single_headers;
-mod streams;
 
 #[cfg(test)]
 mod tests;

@@ -22,7 +22,7 @@ use super::session::SessionGuard;
 use super::sessions::SESSION_ID;
 use super::timer::BusyGuard;
 use super::tokens::TokenDigest;
-use super::{content, media};
+use super::{content, header_checks};
 use crate::gateway::client::{
     Admission, ClientMessage, ClientSink, GatewayResponse, NO_BATCH, Principal, ResponseFuture, VERSION_META,
 };
@@ -41,7 +41,7 @@ pub(super) async fn answer(
     busy: BusyGuard,
 ) -> Result<Response<ResponseBody>, RequestRefusal> {
     let state = &*connection.state;
-    media::check_post(&head.headers)?;
+    header_checks::check_post(&head.headers)?;
     let mut slot = state.parts.load.admit(principal)?;
     let content = content::read(body, &state.rules().limits, &connection.timer, &mut slot).await?;
     let not_text = |_| RequestRefusal::new(StatusCode::BAD_REQUEST, "the body is not UTF-8").code(PARSE_ERROR);
@@ -57,7 +57,7 @@ pub(super) async fn answer(
         return Err(RequestRefusal::new(StatusCode::BAD_REQUEST, NO_BATCH).code(INVALID_REQUEST));
     }
     let headers = mcp_headers::read(&head.headers);
-    let stream = media::prefers_stream(&head.headers);
+    let stream = header_checks::prefers_stream(&head.headers);
     // The handler refuses headers that lie.
     let names_listening = headers.method.as_deref() == Some("subscriptions/listen");
     let pass = names_listening.then(|| TokenDigest::of(&head.headers));
