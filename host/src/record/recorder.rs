@@ -239,8 +239,8 @@ impl RecorderThread {
     fn count(&mut self, outcome: std::io::Result<()>, calls: u64) {
         match outcome {
             Ok(()) => {
-                let stats = &mut lock(&self.shared.queue).stats;
-                (stats.written, stats.bytes) = (stats.written + calls, self.writer.bytes);
+                lock(&self.shared.queue).stats.written += calls;
+                lock(&self.shared.queue).stats.bytes = self.writer.bytes;
                 if calls > 0
                     && let Some(lost) = self.reported.note_success(Instant::now())
                 {
