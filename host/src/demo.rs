@@ -11,9 +11,7 @@
 mod era;
 mod forecast;
 mod in_process;
-mod message;
 mod methods;
-mod output;
 mod server;
 mod sleeps;
 mod tools;

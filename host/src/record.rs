@@ -15,9 +15,7 @@ pub mod directive;
 pub mod folder;
 mod latest_offers;
 pub mod line;
-mod pointer_cache;
 mod reader;
-mod record_error;
 mod recorder;
 pub mod replay;
 mod report;
@@ -28,7 +26,7 @@ mod writer;
 
 pub use backtest::{Backtest, BacktestError, RecordFilter, find};
 pub use candidate::{Candidate, UnusableServer};
-pub(crate) use candidate::{CandidateSettings, SettingsQuery, unknown_principal};
+pub(crate) use candidate::{CandidateSettings, unknown_principal};
 pub use digest::short;
 pub(crate) use digest_cache::DigestCache;
 pub(crate) use latest_offers::{LatestOffers, replay_with_offers};

@@ -130,7 +130,7 @@ impl Observe for Shadow {
         let room = bytes <= LONGEST && waiting <= self.options.most_bytes;
         if !(room && calls.try_send(finished).is_ok()) {
             self.queued.fetch_sub(bytes, Ordering::Relaxed);
-            self.report.add_dropped();
+            self.report.count(|counts| counts.dropped += 1);
         }
     }
 }
@@ -164,7 +164,7 @@ impl ShadowWorker {
                 }
                 match self.report.is_running() {
                     true => self.judge(Arc::unwrap_or_clone(call)),
-                    false => self.report.add_dropped(),
+                    false => self.report.count(|counts| counts.dropped += 1),
                 }
             }
         }
@@ -173,7 +173,7 @@ impl ShadowWorker {
     fn judge(&mut self, finished: FinishedCall) {
         let called = JudgedCall::of(&finished);
         match self.runner.compare(finished) {
-            Ok(None) => self.report.add_same(),
+            Ok(None) => self.report.count(|counts| counts.same += 1),
             Ok(Some(difference)) => self.report.add_divergence(called, &difference),
             Err(broken) => self.note_crash(&called, &broken),
         }
@@ -181,7 +181,7 @@ impl ShadowWorker {
 
     fn note_crash(&mut self, called: &JudgedCall, broken: &ReplayError) {
         self.failures += 1;
-        self.report.add_failed();
+        self.report.count(|counts| counts.failed += 1);
         // The error itself may quote the call, so log only its kind.
         let why = broken.summary();
         warn!(call = called.id, "the shadow policy crashed ({why}); the call itself is not affected");

@@ -1,7 +1,6 @@
 //! Transports, which carry messages to and from a server: one trait, four kinds.
 
 mod connection;
-mod connection_tasks;
 pub mod endpoint;
 mod events;
 mod receiver;

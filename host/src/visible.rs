@@ -23,6 +23,14 @@ pub fn escape_except<'t>(text: &'t str, kept: &str) -> Cow<'t, str> {
     Cow::Owned(out)
 }
 
+/// Cuts a text to this many characters; an ellipsis shows that something is missing.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// Reports whether a person would not see this character, or would see others in the wrong place because of it.
 ///
 /// These are control and format characters, line and paragraph separators, spaces other than the plain one, everything

@@ -1,9 +1,10 @@
 //! The demo server inside this process, connected through memory.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::server::DemoServer;
 use crate::failure::{Failure, RequestError};
+use crate::lock::lock;
 use crate::transport::{BoxFuture, Connect, Delivery, Outgoing, Receive, Transport};
 
 /// Connects to a demo server inside this process.
@@ -30,7 +31,7 @@ struct DemoConnection {
 
 impl Transport for DemoConnection {
     fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, RequestError>> {
-        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut server = lock(&self.server);
         let outcome = match &mut *server {
             Some(server) => {
                 server.handle_line(message.text.as_bytes()).map_err(|_| RequestError::sent(Failure::Closed))
@@ -41,7 +42,7 @@ impl Transport for DemoConnection {
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        let open = self.server.lock().unwrap_or_else(PoisonError::into_inner).take().is_some();
+        let open = lock(&self.server).take().is_some();
         if open {
             self.receiver.closed(RequestError::unsent(Failure::Closed));
         }

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::era::{CacheHint, DemoEra, HANDSHAKE, server_info, supported};
-use super::message::{DemoParams, invalid_params};
+use super::era::{CacheHint, DemoEra, DemoParams, HANDSHAKE, invalid_params, server_info, supported};
 use super::tools;
 use crate::failure::RpcError;
 use crate::json::{string_value, to_raw};

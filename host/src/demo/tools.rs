@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::message::{DemoParams, invalid_params};
+use super::era::{DemoParams, invalid_params};
 use super::{SERVERS, forecast};
 use crate::failure::RpcError;
 use crate::json::{JsonObject, to_raw};

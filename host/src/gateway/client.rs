@@ -118,22 +118,17 @@ pub struct GatewayResponse {
     pub status: u16,
     /// Whether it is a JSON-RPC error.
     pub is_error: bool,
-    /// Remaining work, which runs when this is dropped so that the client need not wait for it.
-    pub deferred: Option<DeferredWork>,
 }
 
-/// Work that runs on drop.
-pub type DeferredWork = Box<dyn Any + Send>;
-
 impl GatewayResponse {
-    /// Returns a response without deferred work that is not an error.
+    /// Returns a response that is not an error.
     pub fn ok(text: String) -> Self {
-        GatewayResponse { text, status: 200, is_error: false, deferred: None }
+        GatewayResponse { text, status: 200, is_error: false }
     }
 
-    /// Returns an error response without deferred work.
+    /// Returns an error response.
     pub fn error(id: Option<&str>, error: &RpcError, status: u16) -> Self {
-        GatewayResponse { text: rpc::error(id, error), status, is_error: true, deferred: None }
+        GatewayResponse { text: rpc::error(id, error), status, is_error: true }
     }
 }
 

@@ -1,7 +1,6 @@
 //! One client of the gateway, which serves it as an MCP server of both eras.
 
 mod approval;
-mod approval_state;
 mod batch;
 mod calls;
 mod cancellation;
@@ -14,14 +13,12 @@ mod methods;
 mod notifications;
 mod notifier;
 pub(super) mod outcome;
-mod progress;
 mod prompts;
 mod questions;
 pub(super) mod relay;
 mod request_context;
 mod resource_links;
 mod resources;
-mod resubscribe;
 mod server_request;
 mod sources;
 mod subscriptions;
@@ -31,20 +28,6 @@ mod updates;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use serde_json::value::RawValue;
-
-use super::GatewayState;
-use super::client::{
-    Admission, ClientHandler, ClientMessage, ClientSink, GatewayResponse, McpHeaders, Principal, ResponseFuture,
-};
-use super::lock::lock;
-use crate::failure::RpcError;
-use crate::gate::{CloseMode, Gate, GateError};
-use crate::logic::types::naming::NamingStyle;
-use crate::rpc::code::{HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, UNSUPPORTED_VERSION};
-use crate::rpc::{self, Message, Notification, Reply, Request};
-use crate::session::{Era, LogLevel};
-use crate::transport::BoxFuture;
 use cancellation::RunningRequests;
 use logs::SentLogs;
 use questions::OpenQuestions;
@@ -52,6 +35,20 @@ use request_context::RequestContext;
 use resource_links::ResourceLinks;
 use subscriptions::Subscriptions;
 use tool_list::ToolListCache;
+
+use super::GatewayState;
+use super::client::{
+    Admission, ClientHandler, ClientMessage, ClientSink, GatewayResponse, McpHeaders, Principal, ResponseFuture,
+};
+use crate::failure::RpcError;
+use crate::gate::{CloseMode, Gate, GateError};
+use crate::json::JsonObject;
+use crate::lock::lock;
+use crate::logic::types::naming::NamingStyle;
+use crate::rpc::code::{HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, UNSUPPORTED_VERSION};
+use crate::rpc::{self, Message, Notification, Reply, Request};
+use crate::session::{Era, LogLevel};
+use crate::transport::BoxFuture;
 
 /// The session of one client, or of all clients of 2026-07-28 that share a principal.
 pub(crate) struct ClientSession {
@@ -181,10 +178,9 @@ impl ClientSession {
             Ok(context) => context,
             Err((error, status)) => return Some(GatewayResponse::error(Some(id), &error, status)),
         };
-        let mut deferred = None;
         let answer = match request.method() {
             // The gate itself cancels calls and records their result.
-            "tools/call" => calls::call(&context, &mut deferred).await,
+            "tools/call" => calls::call(&context).await,
             // Boxed, to keep the future of a call small.
             _ => Box::pin(self.running.unless_all_cancelled(methods::answer(&context))).await,
         };
@@ -192,28 +188,24 @@ impl ClientSession {
             return None;
         }
         Some(match answer {
-            Ok(result) => GatewayResponse { deferred, ..GatewayResponse::ok(rpc::result(id, result)) },
+            Ok(result) => GatewayResponse::ok(rpc::result(id, result)),
             Err(error) => {
                 let status = match (context.era, error.code) {
                     (Era::Modern, METHOD_NOT_FOUND) => 404,
                     (Era::Modern, HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION) => 400,
                     _ => 200,
                 };
-                GatewayResponse { deferred, ..GatewayResponse::error(Some(id), &error, status) }
+                GatewayResponse::error(Some(id), &error, status)
             }
         })
     }
 
     fn handle_notification(self: &Arc<Self>, notification: &Notification, envelope: &Envelope) {
-        #[derive(serde::Deserialize)]
-        struct CancelledParams {
-            #[serde(rename = "requestId")]
-            request_id: Box<RawValue>,
-        }
         match notification.method() {
             "notifications/cancelled" => {
-                if let Some(Ok(CancelledParams { request_id })) = notification.params().map(serde_json::from_str) {
-                    self.running.cancel(&self.gate, request_id.get(), envelope.headers.is_none());
+                let params = notification.params().and_then(JsonObject::read).unwrap_or_default();
+                if let Some(id) = params.get("requestId") {
+                    self.running.cancel(&self.gate, id.get(), envelope.headers.is_none());
                 }
             }
             "notifications/initialized" => notifications::start_notifier(self),
@@ -253,7 +245,7 @@ impl ClientHandler for ClientSession {
             if lock(&self.negotiated).log_level.take().is_some() {
                 self.gateway.registry.want_logs(self.gate.number(), None).await;
             }
-            self.subscriptions.clear();
+            drop(std::mem::take(&mut *lock(&self.subscriptions.watched)));
             self.gate.close(CloseMode::Cancel).await;
         })
     }

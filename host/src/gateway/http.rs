@@ -6,29 +6,23 @@
 
 mod body;
 mod channel;
-mod client_key;
 mod connection;
 mod connections;
 mod content;
 mod context;
 mod control;
 mod error;
+mod header_checks;
 mod hosts;
 mod mcp_headers;
-mod media;
 mod options;
-mod page_handler;
 mod pages;
-mod parts;
-mod pending_response;
 mod post;
 mod rate;
 mod routing;
-mod rules;
 mod session;
 mod sessions;
-mod single_headers;
-mod streams;
+
 #[cfg(test)]
 mod tests;
 mod timer;
@@ -55,12 +49,12 @@ use super::load::LoadLimiter;
 use crate::spin_wait::SpinWait;
 use connection::AcceptedStream;
 use context::HttpState;
+use context::ServerParts;
 pub use control::{AppliedChange, HttpControl, PreparedChange};
 pub use error::HttpServerError;
 use hosts::AllowedHosts;
 pub use options::{CertificateFiles, HttpOptions, RateLimit};
-pub use page_handler::{PageBody, PageEvent, PageHandler, PageRequest, PageResponse};
-use parts::ServerParts;
+pub use pages::{PageBody, PageEvent, PageHandler, PageRequest, PageResponse};
 use timer::ConnectionTimer;
 use tls::Certificate;
 use tokens::Authenticator;

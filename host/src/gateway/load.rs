@@ -157,17 +157,12 @@ impl LoadLimiter {
 /// A request in flight, counted with its bytes until this is dropped.
 pub(super) struct RequestSlot {
     load: Arc<LoadLimiter>,
-    usage: Option<Arc<PrincipalUsage>>,
+    pub(super) usage: Option<Arc<PrincipalUsage>>,
     bytes: usize,
     counted: bool,
 }
 
 impl RequestSlot {
-    /// Returns the usage of the request's principal.
-    pub(super) fn usage(&self) -> Option<Arc<PrincipalUsage>> {
-        self.usage.clone()
-    }
-
     /// Counts more bytes of the request's body if there is room.
     pub(super) fn reserve(&mut self, bytes: usize) -> Result<(), RequestRefusal> {
         self.load.bytes.take(self.own_bytes(), bytes).map_err(|reached| {

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::OpenListener;
+use super::api::VisibleServers;
 use super::load::LoadStats;
-use super::lock::lock;
-use super::visible_servers::VisibleServers;
 use crate::config::secrets::Secrets;
+use crate::lock::lock;
 use crate::logic;
 use crate::logic::types::ToolRef;
 use crate::logic::types::execution::Code;

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
 use super::bounds::cut;
-use super::lock::lock;
+use crate::lock::lock;
 use crate::logic::types::ToolRef;
 use crate::logic::types::execution::Code;
 
@@ -83,12 +83,7 @@ impl RecentCalls {
             kept.bytes -= oldest.size();
         }
         drop(kept);
-        // Notify only if somebody listens: a notification without receivers costs as much.
-        let heard = self.count.receiver_count() > 0;
-        self.count.send_if_modified(|count| {
-            *count += 1;
-            heard
-        });
+        self.count.send_modify(|count| *count += 1);
     }
 
     /// Returns up to `most` matching calls, newest first.

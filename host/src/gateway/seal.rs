@@ -14,14 +14,14 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::lock::lock;
+use crate::lock::lock;
 
 /// Seals and verifies states with the key of this process.
 pub(crate) struct StateSealer {
     /// `None` if no random numbers were available; then no state is accepted.
     key: Option<[u8; 32]>,
     /// Distinguishes this process from others, such as a gateway behind this one, whose states are passed through.
-    name: String,
+    pub(super) name: String,
     since: Instant,
     /// The number of the next state.
     next: AtomicU64,
@@ -84,11 +84,6 @@ impl StateSealer {
             next: AtomicU64::new(0),
             spent: Mutex::default(),
         }
-    }
-
-    /// Returns the name that distinguishes this process from others; it is not secret.
-    pub(super) fn name(&self) -> &str {
-        &self.name
     }
 
     /// Seals a state for a call, with the server's own state inside.
@@ -244,7 +239,7 @@ mod tests {
         let sealed = read(&seal, &seal.seal(ApprovalStage::Asked, &subject("{}"), None).unwrap()).unwrap();
         assert!(seal.verify(&sealed, &subject("{}")) && !late.verify(&sealed, &subject("{}")), "it lapses");
         assert!(seal.read("7").is_none());
-        let name = seal.name();
+        let name = &seal.name;
         for rest in [
             "asked/1/1/AA/",
             &format!("{name}/asked"),

@@ -8,8 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::lock::lock;
-use crate::failure::RequestError;
+use crate::lock::lock;
 use crate::registry::Link;
 use crate::session::ListKind;
 
@@ -48,7 +47,10 @@ impl SlowServers {
         self.put(link, kind, None);
         let (slow_servers, link) = (Arc::downgrade(self), Arc::clone(link));
         let ask = async move {
-            let listed = list(&link, kind).await;
+            let listed = match link.lease_if_it_starts().await {
+                Ok(lease) => link.list_others(&lease, kind).await.map(drop).map_err(Some),
+                Err(_) => Err(None),
+            };
             let Some(slow_servers) = slow_servers.upgrade() else { return };
             match listed {
                 Ok(()) => {
@@ -82,12 +84,6 @@ impl SlowServer {
     fn is(&self, link: &Arc<Link>, kind: ListKind) -> bool {
         self.kind == kind && std::ptr::eq(self.link.as_ptr(), Arc::as_ptr(link))
     }
-}
-
-/// Asks for a list without the short limit of a client's request; `Err(None)` means that the server does not start.
-async fn list(link: &Arc<Link>, kind: ListKind) -> Result<(), Option<RequestError>> {
-    let lease = link.lease_if_it_starts().await.map_err(|_| None)?;
-    link.list_others(&lease, kind).await.map(drop).map_err(Some)
 }
 
 /// How long requests do not wait for a list that failed.

@@ -16,7 +16,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::bounds;
-use super::client::{Admission, ClientFactory, ClientHandler, ClientMessage, ClientSink, GatewayResponse, Principal};
+use super::client::{Admission, ClientFactory, ClientHandler, ClientMessage, ClientSink, Principal};
 use super::limits::{GatewayLimits, StreamLimits};
 use super::load::{LoadLimiter, RequestSlot};
 use super::refusal::RequestRefusal;
@@ -176,10 +176,8 @@ impl StdioConnection {
             let sink = Arc::clone(&output) as Arc<dyn ClientSink>;
             let answer = client.handle(ClientMessage { message, headers: None, sink, batch }).await;
             drop(slot);
-            if let Some(GatewayResponse { text, deferred, .. }) = answer {
-                output.answer(text);
-                // On a single-threaded runtime, as in `toolgate serve`, no reaction to the response runs before this.
-                drop(deferred);
+            if let Some(answer) = answer {
+                output.answer(answer.text);
             }
             drop(asked);
         });

@@ -11,7 +11,6 @@ use super::digest::{ContentDigest, json_sha256};
 use super::directive::RecordedDirective;
 use super::folder::SharedPart;
 use super::line::{MaskedPart, Record, VERSION};
-use super::record_error::RecordError;
 use super::replay::{KeyedOffers, KeyedSettings, ReplayCall, ReplayError, Replayer};
 use super::steps::{RecordedStep, steps};
 use super::store::{PartStore, ToolMasks};
@@ -34,12 +33,19 @@ pub(super) struct RecordBuilder {
     line: Vec<u8>,
 }
 
-/// The parts that a record names by digest.
-struct RecordContext {
-    settings: KeyedSettings,
-    offers: KeyedOffers,
-    /// The offered tools before each step, where they had changed since the step before.
-    changes: Vec<Option<KeyedOffers>>,
+/// The reason why a call was not recorded.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RecordError {
+    #[error(transparent)]
+    Disk(#[from] std::io::Error),
+    /// The call holds a secret that cannot be removed.
+    #[error("the call holds a secret that cannot be removed")]
+    Withheld,
+    /// The record is longer than a file may be.
+    #[error("the record would have {0} bytes")]
+    TooLong(usize),
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
 }
 
 impl RecordBuilder {
@@ -97,9 +103,8 @@ impl RecordBuilder {
             unreplayable: None,
         };
         record.result = caller_digest(&record.steps);
-        let around = RecordContext { settings: settings.shared, offers: begun.shared, changes };
         if masks {
-            self.mask(&around.settings, &mut record)?;
+            self.mask(&settings.shared, &mut record)?;
         }
         if record.masked.is_empty() {
             let digest = writer.seal(&record, &mut self.line);
@@ -110,19 +115,20 @@ impl RecordBuilder {
         }
         self.redact(&mut record);
         record.masked.dedup();
-        self.write_hidden(record, around, writer)
+        self.write_hidden(record, &settings.shared, &begun.shared, changes, writer)
     }
 
     /// Records a masked call with the directives that the component gives for it.
     fn write_hidden(
         &mut self,
         mut record: Record,
-        around: RecordContext,
+        settings: &KeyedSettings,
+        offers: &KeyedOffers,
+        changes: Vec<Option<KeyedOffers>>,
         writer: &mut RecordWriter,
     ) -> Result<(), RecordError> {
-        let RecordContext { settings, offers, changes } = around;
         let call = record.call();
-        let script = ReplayCall { call: &call, settings: &settings, offers: &offers, steps: &record.steps, changes };
+        let script = ReplayCall { call: &call, settings, offers, steps: &record.steps, changes };
         let directives = self.replayer()?.replay(script)?;
         if directives.iter().map(RecordedDirective::kind).eq(record.directives().map(RecordedDirective::kind)) {
             for (step, directive) in record.steps.iter_mut().zip(directives) {
@@ -131,7 +137,7 @@ impl RecordBuilder {
         } else {
             // A record that cannot be replayed is better than none.
             record.unreplayable = Some("the outcome depends on a masked value".to_owned());
-            self.mask_directives(&settings, &mut record)?;
+            self.mask_directives(settings, &mut record)?;
         }
         let digest = writer.seal(&record, &mut self.line);
         if !self.is_clean() {
@@ -156,15 +162,15 @@ impl RecordBuilder {
     /// Masks the arguments and answers of the call with its own masks.
     fn mask(&mut self, settings: &KeyedSettings, record: &mut Record) -> Result<(), RecordError> {
         let (server, read) = target_server(&record.steps);
-        let servers = masking_servers(&settings.value, server.as_deref());
+        let masks = CallMasks::new(settings, server.as_deref());
         let replayer = self.replayer()?;
         let arguments = match is_json(&record.arguments) {
-            true => mask_json(replayer, settings, &servers, &record.arguments)?,
-            false => mask_text(replayer, settings, &servers, &record.arguments)?,
+            true => masks.json(replayer, &record.arguments)?,
+            false => masks.text(replayer, &record.arguments)?,
         };
         let as_read = match &read {
             Some(read) if *read == record.arguments => arguments.clone(),
-            Some(read) => mask_json(replayer, settings, &servers, read)?,
+            Some(read) => masks.json(replayer, read)?,
             None => String::new(),
         };
         if arguments != record.arguments || read.as_ref().is_some_and(|read| *read != as_read) {
@@ -175,7 +181,7 @@ impl RecordBuilder {
         for event in record.steps.iter_mut().filter_map(|step| step.event.as_mut()) {
             let mut changed = false;
             if let Event::Answered(json) = event {
-                let mut masked = mask_json(replayer, settings, &servers, json)?;
+                let mut masked = masks.json(replayer, json)?;
                 changed = masked != *json;
                 if json.starts_with('{') && !masked.starts_with('{') {
                     masked = format!(r#"{{"content":[{{"type":"text","text":{masked}}}]}}"#);
@@ -183,7 +189,7 @@ impl RecordBuilder {
                 *json = masked;
             }
             for text in texts(event) {
-                let masked = mask_text(replayer, settings, &servers, text)?;
+                let masked = masks.text(replayer, text)?;
                 changed |= masked != *text;
                 *text = masked;
             }
@@ -219,9 +225,9 @@ impl RecordBuilder {
     /// Masks the directives in the same way as the call itself.
     fn mask_directives(&mut self, settings: &KeyedSettings, record: &mut Record) -> Result<(), RecordError> {
         let (server, _) = target_server(&record.steps);
-        let servers = masking_servers(&settings.value, server.as_deref());
+        let masks = CallMasks::new(settings, server.as_deref());
         let secrets = self.store.secrets().clone();
-        let masks = !self.raw && masks_anything(&settings.value);
+        let masked = !self.raw && masks_anything(&settings.value);
         for step in &mut record.steps {
             let text = match &mut step.directive {
                 RecordedDirective::Request(sent) => &mut sent.arguments,
@@ -232,8 +238,8 @@ impl RecordBuilder {
                 },
                 _ => continue,
             };
-            let masked = match masks && is_json(text) {
-                true => mask_json(self.replayer()?, settings, &servers, text)?,
+            let masked = match masked && is_json(text) {
+                true => masks.json(self.replayer()?, text)?,
                 false => text.clone(),
             };
             *text = secrets.redact(&masked).into_owned();
@@ -294,34 +300,32 @@ fn target_server(steps: &[RecordedStep]) -> (Option<String>, Option<String>) {
     (server, first.and_then(RecordedDirective::arguments).cloned())
 }
 
-/// Returns the servers whose masks apply to a call: its own, or every server with masks if its own is unknown.
-fn masking_servers<'a>(settings: &'a Settings, own: Option<&'a str>) -> Vec<&'a str> {
-    match own {
-        Some(own) => vec![own],
-        // The masks of each server include those for all servers.
-        None if settings.server_settings.is_empty() => vec![""],
-        None => settings.server_settings.iter().map(|masks| masks.server.as_str()).collect(),
+/// The masks that apply to a call.
+struct CallMasks<'a> {
+    settings: &'a KeyedSettings,
+    servers: Vec<&'a str>,
+}
+
+impl<'a> CallMasks<'a> {
+    /// Returns the masks of the call's own server, or those of every server with masks if its own is unknown.
+    fn new(settings: &'a KeyedSettings, own: Option<&'a str>) -> Self {
+        let servers = match own {
+            Some(own) => vec![own],
+            // The masks of each server include those for all servers.
+            None if settings.value.server_settings.is_empty() => vec![""],
+            None => settings.value.server_settings.iter().map(|masks| masks.server.as_str()).collect(),
+        };
+        CallMasks { settings, servers }
     }
-}
 
-/// Masks JSON with the masks of all these servers.
-fn mask_json(
-    replayer: &mut Replayer,
-    settings: &KeyedSettings,
-    servers: &[&str],
-    json: &str,
-) -> Result<String, ReplayError> {
-    servers.iter().try_fold(json.to_owned(), |json, server| replayer.mask_json(settings, server, &json))
-}
+    fn json(&self, replayer: &mut Replayer, json: &str) -> Result<String, ReplayError> {
+        self.servers.iter().try_fold(json.to_owned(), |json, server| replayer.mask_json(self.settings, server, &json))
+    }
 
-/// Masks a text that is not JSON with the masks of all these servers.
-fn mask_text(
-    replayer: &mut Replayer,
-    settings: &KeyedSettings,
-    servers: &[&str],
-    text: &str,
-) -> Result<String, ReplayError> {
-    servers.iter().try_fold(text.to_owned(), |text, server| replayer.mask_text(settings, server, &text))
+    /// Masks a text that is not JSON.
+    fn text(&self, replayer: &mut Replayer, text: &str) -> Result<String, ReplayError> {
+        self.servers.iter().try_fold(text.to_owned(), |text, server| replayer.mask_text(self.settings, server, &text))
+    }
 }
 
 fn is_json(text: &str) -> bool {

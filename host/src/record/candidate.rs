@@ -58,17 +58,6 @@ pub struct UnusableServer {
     pub reason: String,
 }
 
-/// The call whose settings are needed.
-#[derive(Clone, Copy)]
-pub(crate) struct SettingsQuery<'a> {
-    /// The settings of the gate that decided the call.
-    pub settings: &'a KeyedSettings,
-    /// The principal that made the call, if known.
-    pub principal: Option<&'a str>,
-    /// The caller's own limit for the text of a result.
-    pub limit: Option<u64>,
-}
-
 /// A cache of the settings that calls would have with the candidate's configuration.
 #[derive(Default)]
 pub(crate) struct CandidateSettings(HashMap<Key, Option<KeyedSettings>>);
@@ -77,14 +66,15 @@ type Key = (Arc<str>, Option<String>, Option<u64>);
 
 impl CandidateSettings {
     /// Returns the settings that a call would have with this configuration, or `None` if the configuration does not
-    /// admit its principal.
+    /// admit its principal. The call had these settings, and its caller this limit for the text of a result.
     pub(crate) fn settings(
         &mut self,
         config: &Config,
-        whose: SettingsQuery<'_>,
+        settings: &KeyedSettings,
+        principal: Option<&str>,
+        limit: Option<u64>,
         replayer: &mut Replayer,
     ) -> Result<Option<KeyedSettings>, ReplayError> {
-        let SettingsQuery { settings, principal, limit } = whose;
         let key = (Arc::clone(&settings.key), principal.map(str::to_owned), limit);
         if let Some(known) = self.0.get(&key) {
             return Ok(known.clone());

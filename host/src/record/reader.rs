@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::digest::{sha256, short};
 use super::folder::{self, Segment, SharedPart};
 use super::line::{FIRST, LineDamage, LineSeal};
 use super::replay::{Keyed, KeyedOffers, KeyedSettings};
 use crate::contract_json::ToolJson;
+use crate::lock::lock;
 use crate::logic::types::Tool;
 
 /// The lines of all record files in a folder.
@@ -269,11 +270,11 @@ fn cached<T: Clone>(
     digest: &str,
     read: impl FnOnce() -> Result<T, SharedPartError>,
 ) -> Result<T, SharedPartError> {
-    if let Some(found) = known.lock().unwrap_or_else(PoisonError::into_inner).get(digest) {
+    if let Some(found) = lock(known).get(digest) {
         return Ok(found.clone());
     }
     let found = read()?;
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = lock(known);
     if known.len() >= MOST_KEPT {
         known.clear();
     }

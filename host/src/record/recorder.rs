@@ -1,17 +1,16 @@
 //! Records finished calls on a thread of its own; no call ever waits for it.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tracing::warn;
 
-use super::builder::RecordBuilder;
-use super::record_error::RecordError;
+use super::builder::{RecordBuilder, RecordError};
 use super::writer::{RecordOptions, RecordWriter};
 use crate::config::secrets::Secrets;
 use crate::failure::format_chain;
 use crate::finished_call::{FinishedCall, Observe};
+use crate::lock::lock;
 use crate::logic::Component;
 
 /// Records finished calls.
@@ -28,11 +27,6 @@ struct RecorderShared {
     wake: Condvar,
     /// Signals that everything is recorded.
     idle: Condvar,
-    written: AtomicU64,
-    dropped: AtomicU64,
-    failed: AtomicU64,
-    withheld: AtomicU64,
-    bytes: AtomicU64,
 }
 
 #[derive(Default)]
@@ -46,6 +40,7 @@ struct RecordQueue {
     closed: bool,
     /// The recording thread has ended.
     over: bool,
+    stats: RecordStats,
 }
 
 /// Counts of what was recorded and what was not.
@@ -93,15 +88,12 @@ impl Recorder {
 
     /// Returns the counts so far.
     pub fn stats(&self) -> RecordStats {
-        let RecorderShared { written, dropped, failed, withheld, bytes, .. } = &*self.shared;
-        let [written, dropped, failed, withheld, bytes] =
-            [written, dropped, failed, withheld, bytes].map(|count| count.load(Relaxed));
-        RecordStats { written, dropped, failed, withheld, bytes }
+        lock(&self.shared.queue).stats
     }
 
     /// Waits up to `limit` until all calls so far are in a file, and reports whether they are.
     pub fn flush(&self, limit: Duration) -> bool {
-        let mut queue = self.shared.queue();
+        let mut queue = lock(&self.shared.queue);
         queue.hurry = true;
         self.shared.wake.notify_one();
         let busy = |queue: &mut RecordQueue| !queue.over && (queue.busy || !queue.calls.is_empty());
@@ -119,9 +111,9 @@ impl Observe for Recorder {
     /// Queues the call without waiting; if the queue is full, the call is counted and dropped.
     fn take(&self, finished: Arc<FinishedCall>) {
         let bytes = finished.bytes();
-        let mut queue = self.shared.queue();
+        let mut queue = lock(&self.shared.queue);
         if queue.closed || queue.calls.len() >= MOST_CALLS || queue.bytes + bytes > MOST_BYTES {
-            self.shared.dropped.fetch_add(1, Relaxed);
+            queue.stats.dropped += 1;
             return;
         }
         queue.bytes += bytes;
@@ -137,14 +129,8 @@ impl Observe for Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         // The thread still records what is queued; call `flush` first to be sure.
-        self.shared.queue().closed = true;
+        lock(&self.shared.queue).closed = true;
         self.shared.wake.notify_one();
-    }
-}
-
-impl RecorderShared {
-    fn queue(&self) -> MutexGuard<'_, RecordQueue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -193,12 +179,12 @@ impl RecorderThread {
     fn run(mut self) {
         while let Some(calls) = self.wait() {
             for call in calls {
-                let waiting = self.writer.waiting();
+                let waiting = self.writer.lines;
                 let outcome = self.builder.write(Arc::unwrap_or_clone(call), &mut self.writer);
                 // Lines that were queued before it may have been written, or lost, together with it.
                 self.count_outcome(outcome, waiting);
             }
-            let waiting = self.writer.waiting();
+            let waiting = self.writer.lines;
             let flushed = self.writer.flush();
             self.count(flushed, waiting);
             self.warn_losses();
@@ -207,7 +193,7 @@ impl RecorderThread {
 
     /// Waits for calls; returns `None` when recording ends.
     fn wait(&mut self) -> Option<Vec<Arc<FinishedCall>>> {
-        let mut queue = self.shared.queue();
+        let mut queue = lock(&self.shared.queue);
         queue.busy = false;
         while queue.calls.is_empty() {
             self.shared.idle.notify_all();
@@ -220,7 +206,7 @@ impl RecorderThread {
             if timeout.timed_out() && queue.calls.is_empty() {
                 drop(queue);
                 self.writer.clean_up_if_due();
-                queue = self.shared.queue();
+                queue = lock(&self.shared.queue);
             }
         }
         queue.busy = true;
@@ -228,7 +214,7 @@ impl RecorderThread {
             // Calls come in bursts; gather them to wake up once and write once.
             drop(queue);
             std::thread::sleep(GATHER);
-            queue = self.shared.queue();
+            queue = lock(&self.shared.queue);
         }
         queue.bytes = 0;
         Some(std::mem::take(&mut queue.calls))
@@ -236,16 +222,16 @@ impl RecorderThread {
 
     /// Counts the outcome of one call, and of the calls that were queued before it.
     fn count_outcome(&mut self, outcome: Result<(), RecordError>, waiting: u64) {
-        let written_early = self.writer.waiting() == 0 && waiting > 0;
+        let written_early = self.writer.lines == 0 && waiting > 0;
         match outcome {
-            Ok(()) if self.writer.waiting() == 0 => self.count(Ok(()), waiting + 1),
+            Ok(()) if self.writer.lines == 0 => self.count(Ok(()), waiting + 1),
             Ok(()) => {}
             Err(RecordError::Disk(error)) => {
                 let lost = if written_early { waiting + 1 } else { 1 };
                 self.count(Err(error), lost);
             }
             Err(RecordError::Withheld | RecordError::TooLong(_) | RecordError::Replay(_)) => {
-                self.shared.withheld.fetch_add(1, Relaxed);
+                lock(&self.shared.queue).stats.withheld += 1;
             }
         }
     }
@@ -253,8 +239,8 @@ impl RecorderThread {
     fn count(&mut self, outcome: std::io::Result<()>, calls: u64) {
         match outcome {
             Ok(()) => {
-                self.shared.written.fetch_add(calls, Relaxed);
-                self.shared.bytes.store(self.writer.bytes(), Relaxed);
+                lock(&self.shared.queue).stats.written += calls;
+                lock(&self.shared.queue).stats.bytes = self.writer.bytes;
                 if calls > 0
                     && let Some(lost) = self.reported.note_success(Instant::now())
                 {
@@ -262,9 +248,9 @@ impl RecorderThread {
                 }
             }
             Err(error) => {
-                self.shared.failed.fetch_add(calls, Relaxed);
+                lock(&self.shared.queue).stats.failed += calls;
                 if self.reported.note_failure(calls, Instant::now()) {
-                    let dir = self.writer.options().dir.display();
+                    let dir = self.writer.options.dir.display();
                     warn!("calls continue, but cannot be recorded in {dir}: {}", format_chain(&error));
                 }
             }
@@ -273,7 +259,7 @@ impl RecorderThread {
 
     /// Logs from time to time how many calls are not recorded.
     fn warn_losses(&mut self) {
-        let (dropped, withheld) = (self.shared.dropped.load(Relaxed), self.shared.withheld.load(Relaxed));
+        let RecordStats { dropped, withheld, .. } = lock(&self.shared.queue).stats;
         let lately = self.reported.at.is_some_and(|at| at.elapsed() < TELL);
         if lately || (dropped, withheld) == (self.reported.dropped, self.reported.withheld) {
             return;
@@ -293,7 +279,7 @@ impl RecorderThread {
 impl Drop for RecorderThread {
     /// Wakes everybody who waits for the thread, however it ended.
     fn drop(&mut self) {
-        let mut queue = self.shared.queue();
+        let mut queue = lock(&self.shared.queue);
         (queue.closed, queue.over) = (true, true);
         drop(queue);
         self.shared.idle.notify_all();
@@ -318,57 +304,4 @@ const TELL: Duration = Duration::from_secs(10);
 const STEADY: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use crate::logic::types::execution::ToolCall;
-    use crate::logic::{CallHistory, OfferedTools};
-
-    const SETTINGS: &str = r#"{
-        "policy":{"servers":[],"selection":null,"read_only":false,"destructive":"allow","capabilities":null},
-        "style":"dot","bare_names":false,"describe_server":false,"check_arguments":true,"retry":"safe",
-        "masking":{"groups":[],"patterns":[],"custom":[]},"server_masking":[],"form":"text","max_result_bytes":0,
-        "spill":false,"summarize_above_tokens":null,"ask_max_bytes":0}"#;
-
-    /// Returns a finished call without any steps.
-    pub(crate) fn finished(arguments: String) -> Arc<FinishedCall> {
-        let history = CallHistory {
-            settings: Arc::new(serde_json::from_str(SETTINGS).unwrap()),
-            call: ToolCall { id: "1".to_owned(), name: "a.x".to_owned(), arguments },
-            offers: OfferedTools::default(),
-            events: Vec::new(),
-            directives: Vec::new(),
-        };
-        let (at, latency) = (std::time::SystemTime::now(), Duration::ZERO);
-        Arc::new(FinishedCall { history, at, latency, principal: None, answer: None, limit: None })
-    }
-
-    /// Returns a recorder without a thread.
-    fn stuck() -> Recorder {
-        Recorder { shared: Arc::default(), options: RecordOptions::new("nowhere".into()) }
-    }
-
-    #[test]
-    fn that_nothing_can_be_written_is_told_once_and_that_it_can_again_with_what_was_lost() {
-        let (mut told, start) = (ReportedLosses::default(), Instant::now());
-        let at = |millis| start + Duration::from_millis(millis);
-        assert_eq!(told.note_success(at(0)), None);
-        assert!(told.note_failure(3, at(0)));
-        assert_eq!(told.note_success(at(100)), None, "it is not steady");
-        assert!(!told.note_failure(2, at(200)));
-        assert_eq!(told.note_success(at(1200)), Some(5));
-        assert_eq!(told.note_success(at(1300)), None);
-        assert!(told.note_failure(1, at(1400)), "it is news again");
-        assert_eq!(were(5), "5 calls were");
-    }
-
-    #[test]
-    fn calls_that_come_too_fast_are_dropped_and_counted_and_none_waits() {
-        let recorder = stuck();
-        (0..MOST_CALLS + 5).for_each(|_| recorder.take(finished(String::new())));
-        assert_eq!(recorder.stats(), RecordStats { dropped: 5, ..RecordStats::default() });
-        assert!(!recorder.flush(Duration::ZERO), "they are not in a file");
-        let recorder = stuck();
-        (0..5).for_each(|_| recorder.take(finished("x".repeat(MOST_BYTES / 4))));
-        assert_eq!(recorder.stats().dropped, 2);
-    }
-}
+pub(super) mod tests;

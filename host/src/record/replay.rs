@@ -8,6 +8,7 @@ use super::compare::compare;
 use super::difference::{Difference, DifferenceKind};
 use super::digest::ContentDigest;
 use super::directive::{RecordedDirective, is_answer};
+use super::reader::SharedPartError;
 use super::steps::{ForwardedAnswer, RecordedStep};
 use crate::decide::{Decide, GateId, LogicResult};
 use crate::logic::types::execution::{Event, Failed, ResultForm, Settings, ToolCall};
@@ -51,9 +52,18 @@ pub enum ReplayError {
     /// The component rejects the settings.
     #[error("the settings cannot be used: {0}")]
     Settings(String),
+    /// Something that the replay needs is missing.
+    #[error("{0}")]
+    Missing(String),
     /// The component gave no answer.
     #[error(transparent)]
     Logic(#[from] LogicError),
+}
+
+impl From<SharedPartError> for ReplayError {
+    fn from(error: SharedPartError) -> Self {
+        ReplayError::Missing(error.to_string())
+    }
 }
 
 impl ReplayError {
@@ -66,6 +76,7 @@ impl ReplayError {
             ReplayError::Logic(LogicError::Contract { .. }) => "it violated the contract",
             ReplayError::Logic(_) => "it cannot run",
             ReplayError::Settings(_) => "it rejects the settings",
+            ReplayError::Missing(_) => "it cannot be loaded",
         }
     }
 

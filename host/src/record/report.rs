@@ -7,6 +7,7 @@ use super::difference::{Difference, DifferenceKind};
 use super::directive::RecordedDirective;
 use super::line::{LineDamage, Record};
 use super::reader::LinePosition;
+use crate::visible::cut;
 
 /// The report of a backtest.
 #[derive(Debug, Default)]
@@ -86,7 +87,7 @@ pub struct CallExample {
 }
 
 impl DifferenceGroup {
-    fn add(&mut self, spot: &LinePosition, example: CallExample) {
+    pub(super) fn add(&mut self, spot: &LinePosition, example: CallExample) {
         self.count += 1;
         self.examples.insert(spot.clone(), example);
         few(&mut self.examples, EXAMPLES);
@@ -134,10 +135,6 @@ impl BacktestReport {
         }
     }
 
-    pub(super) fn add_crash(&mut self, spot: &LinePosition, example: CallExample, why: &'static str) {
-        self.crashed.entry(why).or_default().add(spot, example);
-    }
-
     /// Counts a call of this tool for each way in which it differs.
     pub(super) fn add_differences(
         &mut self,
@@ -153,7 +150,12 @@ impl BacktestReport {
             if self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&key) {
                 key.1 = "other tools".to_owned();
             }
-            let example = CallExample { id: record.id.clone(), at: record.at.clone(), was: cut(was), now: cut(now) };
+            let example = CallExample {
+                id: record.id.clone(),
+                at: record.at.clone(),
+                was: cut(&was, MOST_TEXT),
+                now: cut(&now, MOST_TEXT),
+            };
             self.groups.entry(key).or_default().add(spot, example);
         }
     }
@@ -225,15 +227,8 @@ fn few<T>(all: &mut BTreeMap<LinePosition, T>, most: usize) {
     }
 }
 
-/// Cuts a text to the length that a report shows.
-fn cut(text: String) -> String {
-    match text.char_indices().nth(MOST_TEXT) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
-}
-
 const EXAMPLES: usize = 3;
 const MOST_SHOWN: usize = 20;
 const MOST_GROUPS: usize = 2000;
+/// The number of characters of a text that a report shows.
 const MOST_TEXT: usize = 300;

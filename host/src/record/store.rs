@@ -2,19 +2,20 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::value::RawValue;
 
+use super::builder::RecordError;
 use super::digest::sha256;
+use super::digest_cache::{OfferList, PointerCache};
 use super::folder::SharedPart;
-use super::pointer_cache::{OfferList, PointerCache};
-use super::record_error::RecordError;
 use super::replay::Keyed;
 use super::writer::RecordWriter;
 use crate::config::secrets::Secrets;
 use crate::contract_json::ToolJson;
 use crate::json::{self, JsonObject};
+use crate::lock::lock;
 use crate::logic::OfferedTools;
 use crate::logic::types::Tool;
 use crate::logic::types::execution::Settings;
@@ -63,7 +64,7 @@ impl PartStore {
     }
 
     pub(super) fn secrets(&self) -> MutexGuard<'_, Secrets> {
-        self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.secrets)
     }
 
     pub(super) fn settings(

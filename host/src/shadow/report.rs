@@ -1,14 +1,16 @@
 //! The report on a candidate: how many calls it judged, and where it differs.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
 use tracing::info;
 
 use crate::finished_call::FinishedCall;
 use crate::gate_settings::LOCAL;
+use crate::lock::lock;
 use crate::record::difference::{Difference, DifferenceKind};
+use crate::visible::cut;
 
 /// A call that the candidate would have decided differently, without its arguments and answers.
 #[derive(Debug, Clone)]
@@ -97,44 +99,37 @@ impl ShadowReport {
 
     /// Returns whether the candidate judges calls.
     pub fn state(&self) -> ShadowState {
-        self.lock().off.clone().map_or(ShadowState::Running, ShadowState::Off)
+        lock(&self.state).off.clone().map_or(ShadowState::Running, ShadowState::Off)
     }
 
     /// Returns the numbers of calls so far.
     pub fn counts(&self) -> ShadowCounts {
-        self.lock().counts
+        lock(&self.state).counts
     }
 
     /// Returns how many calls differ in each kind.
     pub fn kinds(&self) -> impl Iterator<Item = (DifferenceKind, u64)> {
-        let kinds = DifferenceKind::ALL.into_iter().map(|(kind, ..)| kind).zip(self.lock().kinds);
+        let kinds = DifferenceKind::ALL.into_iter().map(|(kind, ..)| kind).zip(lock(&self.state).kinds);
         // A difference in the reasons alone does not count.
         kinds.filter(|(kind, _)| *kind != DifferenceKind::Trace)
     }
 
     /// Returns the latest matching differences, newest first, up to `most`.
     pub fn last(&self, most: usize, wanted: impl Fn(&Divergence) -> bool) -> Vec<Divergence> {
-        self.lock().recent.iter().rev().filter(|divergence| wanted(divergence)).take(most).cloned().collect()
+        lock(&self.state).recent.iter().rev().filter(|divergence| wanted(divergence)).take(most).cloned().collect()
     }
 
     pub(super) fn is_running(&self) -> bool {
-        self.lock().off.is_none()
+        lock(&self.state).off.is_none()
     }
 
     pub(super) fn switch_off(&self, why: &str) {
-        self.lock().off = Some(why.to_owned());
+        lock(&self.state).off = Some(why.to_owned());
     }
 
-    pub(super) fn add_same(&self) {
-        self.lock().counts.same += 1;
-    }
-
-    pub(super) fn add_dropped(&self) {
-        self.lock().counts.dropped += 1;
-    }
-
-    pub(super) fn add_failed(&self) {
-        self.lock().counts.failed += 1;
+    /// Counts a call.
+    pub(super) fn count(&self, add: impl FnOnce(&mut ShadowCounts)) {
+        add(&mut lock(&self.state).counts);
     }
 
     /// Stores, counts and logs a difference.
@@ -151,7 +146,7 @@ impl ShadowReport {
             rule: brief(rule),
         };
         let unwritten = {
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             state.counts.different += 1;
             state.kinds[kind as usize] += 1;
             if state.recent.len() == KEPT {
@@ -164,10 +159,6 @@ impl ShadowReport {
         let Divergence { call, principal, name, rule, .. } = divergence;
         let more = if unwritten > 0 { format!(" ({unwritten} more not logged)") } else { String::new() };
         info!(call, principal, kind = kind.name(), "the shadow policy would decide {name:?} differently: {rule}{more}");
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ReportState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -186,11 +177,7 @@ impl LogLimit {
 
 /// Cuts a text from the candidate, which may have any length, to one short line.
 fn brief(text: &str) -> String {
-    let line = text.split('\n').next().unwrap_or_default();
-    match line.char_indices().nth(MOST_LETTERS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
+    cut(text.split('\n').next().unwrap_or_default(), MOST_LETTERS)
 }
 
 const KEPT: usize = 200;

@@ -7,8 +7,7 @@ use crate::record::compare::compare;
 use crate::record::difference::{Difference, DifferenceKind};
 use crate::record::replay::{ReplayCall, ReplayError, Replayer};
 use crate::record::{
-    Candidate, CandidateSettings, DigestCache, LatestOffers, SettingsQuery, replay_with_offers, steps,
-    unknown_principal,
+    Candidate, CandidateSettings, DigestCache, LatestOffers, replay_with_offers, steps, unknown_principal,
 };
 
 /// Runs calls on a candidate, in an instance that is replaced after a crash.
@@ -65,9 +64,8 @@ impl CandidateRunner {
                 self.agreed.forget();
             }
         }
-        let whose = SettingsQuery { settings: &live, principal: principal.as_deref(), limit };
         let settings = match &self.candidate.config {
-            Some(config) => self.candidate_settings.settings(config, whose, replayer)?,
+            Some(config) => self.candidate_settings.settings(config, &live, principal.as_deref(), limit, replayer)?,
             None => Some(live.clone()),
         };
         let Some(settings) = settings else {

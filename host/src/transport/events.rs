@@ -19,8 +19,10 @@ pub(super) struct SseParser {
     /// The lines of data, each with a line feed.
     data: Vec<u8>,
     pending_id: Option<String>,
-    last_id: Option<String>,
-    retry: Option<Duration>,
+    /// The id of the last event that was completely read.
+    pub(super) last_id: Option<String>,
+    /// How long the server wants clients to wait before they reconnect.
+    pub(super) retry: Option<Duration>,
 }
 
 /// One event with data.
@@ -75,16 +77,6 @@ impl SseParser {
             bytes = &bytes[end + 1..];
         }
         Ok(())
-    }
-
-    /// Returns the id of the last complete event that had one, to resume after.
-    pub(super) fn last_id(&self) -> Option<&str> {
-        self.last_id.as_deref()
-    }
-
-    /// Returns how long the server wants clients to wait before reconnecting.
-    pub(super) fn retry(&self) -> Option<Duration> {
-        self.retry
     }
 
     fn check_size(&self, more: usize) -> Result<(), EventTooLarge> {
@@ -176,8 +168,9 @@ mod tests {
 
     #[test]
     fn an_id_counts_when_its_event_is_whole() {
-        let check =
-            |stream: &str, id: Option<&str>| assert_eq!(events(&[stream.as_bytes()]).1.last_id(), id, "{stream:?}");
+        let check = |stream: &str, id: Option<&str>| {
+            assert_eq!(events(&[stream.as_bytes()]).1.last_id.as_deref(), id, "{stream:?}")
+        };
         check("id: 1\n\n", Some("1"));
         check("id: 1\ndata: x\n\nid: 2\ndata: y\n", Some("1"));
         check("id: 1\n\nid: 2\0\n\n", Some("1"));
@@ -188,7 +181,7 @@ mod tests {
     #[test]
     fn only_digits_are_a_retry_time() {
         let check = |stream: &str, wait: Option<u64>| {
-            assert_eq!(events(&[stream.as_bytes()]).1.retry(), wait.map(Duration::from_millis), "{stream:?}");
+            assert_eq!(events(&[stream.as_bytes()]).1.retry, wait.map(Duration::from_millis), "{stream:?}");
         };
         check("retry: 500\n", Some(500));
         check("retry: 500\nretry: 1.5\nretry: -1\nretry:\nretry: 1s\n", Some(500));
@@ -205,7 +198,7 @@ mod tests {
             for second in first..=stream.len() {
                 let (found, parser) = events(&[&stream[..first], &stream[first..second], &stream[second..]]);
                 assert_eq!(found, whole, "cut at {first} and {second}");
-                assert_eq!((parser.last_id(), parser.retry()), (Some("7"), Some(Duration::from_millis(20))));
+                assert_eq!((parser.last_id.as_deref(), parser.retry), (Some("7"), Some(Duration::from_millis(20))));
             }
         }
         let single: Vec<&[u8]> = stream.chunks(1).collect();

@@ -1,11 +1,14 @@
-//! A receiver that reports the end of a connection once and remembers the reason.
+//! What the transports on the network share: a receiver that is closed once, and the tasks of a connection.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use futures_util::FutureExt;
 use tokio::sync::SetOnce;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::connection::{Receive, RequestId};
 use crate::failure::{Failure, RequestError};
+use crate::lock::lock;
 use crate::rpc::Message;
 
 /// Passes on messages, and the end once.
@@ -44,5 +47,33 @@ impl ClosableReceiver {
             None => Ok(()),
             Some(why) => Err(RequestError::unsent(why.clone())),
         }
+    }
+}
+
+/// The tasks of one connection, aborted when it is dropped.
+#[derive(Default)]
+pub(super) struct ConnectionTasks(Mutex<JoinSet<()>>);
+
+impl ConnectionTasks {
+    /// Polls a short task once, and spawns it if it is not done.
+    pub(super) fn finish_or_spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut task = Box::pin(task);
+        // Mostly everything has arrived already, and nothing needs to be spawned.
+        if task.as_mut().now_or_never().is_none() {
+            self.spawn(task);
+        }
+    }
+
+    /// Spawns a task that ends with the connection.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        let mut tasks = lock(&self.0);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task)
+    }
+
+    /// Aborts all tasks, and waits until they have ended.
+    pub(super) async fn shutdown(&self) {
+        let mut tasks = std::mem::take(&mut *lock(&self.0));
+        tasks.shutdown().await;
     }
 }

@@ -8,9 +8,8 @@ use http::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Response, Url};
 
 use super::connection::{BoxFuture, Delivery, Outgoing, Receive, Transport};
-use super::connection_tasks::ConnectionTasks;
 use super::events::{SseEvent, SseParser};
-use super::receiver::ClosableReceiver;
+use super::receiver::{ClosableReceiver, ConnectionTasks};
 use super::streamable::answer;
 use crate::failure::{Failure, RequestError};
 use crate::web::body::{self, BodyKind};

@@ -93,7 +93,7 @@ impl Transport for Stdio {
     }
 
     fn pid(&self) -> Option<u32> {
-        Some(self.shared.group.leader())
+        Some(self.shared.group.leader)
     }
 
     fn stderr_tail(&self) -> String {

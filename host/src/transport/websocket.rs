@@ -1,7 +1,6 @@
 //! WebSocket: one connection, each message a text frame.
 
-mod connect;
-mod frames;
+mod socket;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,12 +19,11 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tracing::{debug, warn};
 
 use super::connection::{BoxFuture, Delivery, Outgoing, Receive, Transport};
-use super::connection_tasks::ConnectionTasks;
-use super::receiver::ClosableReceiver;
+use super::receiver::{ClosableReceiver, ConnectionTasks};
 use crate::failure::{Failure, RequestError};
 use crate::web::body;
 use crate::web::site::RemoteSite;
-use frames::Sink;
+use socket::Sink;
 
 /// Connects and performs the handshake.
 pub(super) async fn open(site: &RemoteSite, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
@@ -46,7 +44,7 @@ async fn open_with(
     receiver: Arc<dyn Receive>,
     pulse: Heartbeat,
 ) -> Result<Arc<dyn Transport>, RequestError> {
-    let socket = connect::connect(site).await?;
+    let socket = socket::connect(site).await?;
     let (sink, stream) = socket.split();
     let receiver = Arc::new(ClosableReceiver::new(receiver));
     let close_requested = Arc::new(Notify::new());
@@ -133,7 +131,7 @@ async fn write(
                     continue;
                 }
                 begun.store(true, Ordering::Relaxed);
-                let sent = frames::send(&mut sink, text).await;
+                let sent = socket::send(&mut sink, text).await;
                 let broken = sent.as_ref().err().map(reason);
                 // The sender may have given up meanwhile.
                 let _ = written.send(sent.map_err(|error| RequestError { sent: was_begun(&error), failure: reason(&error) }));
@@ -142,13 +140,13 @@ async fn write(
                 }
             }
             _ = pings.tick() => {
-                if let Err(error) = frames::send_one(&mut sink, Message::Ping(Default::default())).await {
+                if let Err(error) = socket::send_one(&mut sink, Message::Ping(Default::default())).await {
                     return ending.close(reason(&error));
                 }
             }
             () = farewell.notified() => {
                 let frame = CloseFrame { code: CloseCode::Normal, reason: Default::default() };
-                if let Err(error) = frames::send_one(&mut sink, Message::Close(Some(frame))).await {
+                if let Err(error) = socket::send_one(&mut sink, Message::Close(Some(frame))).await {
                     debug!(%error, "the connection ended before the close frame");
                 }
                 return;

@@ -7,7 +7,7 @@ use super::{ClientSession, Envelope, error_response, invalid_message};
 use crate::failure::RpcError;
 use crate::gateway::bounds;
 use crate::gateway::client::{Admission, AdmissionGuard, GatewayResponse, NO_BATCH, VERSION_META};
-use crate::gateway::lock::lock;
+use crate::lock::lock;
 use crate::rpc::code::INVALID_REQUEST;
 use crate::rpc::{self, Message};
 use futures_util::future::join_all;

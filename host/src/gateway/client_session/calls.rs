@@ -1,7 +1,6 @@
 //! `tools/call`: the gate decides and runs the call, and the result is passed on as the server wrote it.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use serde_json::json;
 
@@ -10,43 +9,21 @@ use super::client_request::ClientRequest;
 use super::era::finish_result;
 use super::labels::{label_error, label_result, unlabel_answers};
 use super::logs::{log_line, passes_level};
-use super::progress::ProgressForwarder;
 use super::relay::{self, WorkGuard};
 use super::request_context::RequestContext;
+use super::server_request::progress_listener;
 use super::{ClientSession, outcome};
 use crate::failure::{Failure, RequestError, RpcError};
 use crate::gate::{CallEvent, CallOptions, CallOutcome, GateError, OnEvent};
-use crate::gateway::GatewayState;
 use crate::gateway::bounds;
-use crate::gateway::client::DeferredWork;
-use crate::gateway::lock::lock;
 use crate::json;
-use crate::logic::types::execution::{Code, ToolCall, ToolResult};
+use crate::lock::lock;
+use crate::logic::types::execution::{Code, ToolCall};
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
 use crate::session::{ActiveCallers, Era};
 
-/// A finished call, which is recorded and counted on drop.
-struct CompletedCall {
-    gateway: Arc<GatewayState>,
-    principal: Arc<str>,
-    result: Option<ToolResult>,
-    latency: Duration,
-    _options: CallOptions,
-}
-
-impl Drop for CompletedCall {
-    fn drop(&mut self) {
-        if let Some(result) = self.result.take() {
-            self.gateway.remember(&self.principal, result, self.latency);
-        }
-    }
-}
-
-/// Calls a tool. Work that can wait until the client has its answer is put into `deferred`.
-pub(super) async fn call(
-    context: &RequestContext<'_>,
-    deferred: &mut Option<DeferredWork>,
-) -> Result<String, RpcError> {
+/// Calls a tool.
+pub(super) async fn call(context: &RequestContext<'_>) -> Result<String, RpcError> {
     let RequestContext { client, request: message, envelope, .. } = *context;
     let wrong = |problem: &str| RpcError::new(INVALID_PARAMS, format!("tools/call cannot be read: {problem}"));
     let name = message.param("name").and_then(json::decode_string).ok_or_else(|| wrong("it has no name"))?;
@@ -94,9 +71,7 @@ pub(super) async fn call(
     if let Ok(answer) = &answer {
         client.sent.links.learn(request.server(), answer);
     }
-    let CallOutcome { result, latency, .. } = called;
-    let (gateway, principal) = (Arc::clone(&client.gateway), Arc::clone(&client.name));
-    *deferred = Some(Box::new(CompletedCall { gateway, principal, result: Some(result), latency, _options: options }));
+    client.gateway.remember(&client.name, called.result, called.latency);
     let answer = match outcome {
         Some(outcome) => Ok(outcome::attach(answer, &outcome)),
         None => answer,
@@ -112,26 +87,26 @@ fn arguments_text(arguments: &str) -> String {
 
 /// Returns the listener that forwards a call's progress and log messages to the client, as far as it wants them.
 fn events(context: &RequestContext<'_>, request: &Arc<ClientRequest>) -> OnEvent {
-    let sink = Arc::clone(&context.envelope.sink);
-    let forwarder = ProgressForwarder::new(context, request);
+    let progress_listener = progress_listener(context, request);
     let level = context.log_level;
-    let (request, client) = (Arc::clone(request), Arc::downgrade(context.client));
+    let request = Arc::clone(request);
     let working: Mutex<Option<WorkGuard>> = Mutex::default();
     Arc::new(move |event| match event {
         CallEvent::Requesting { server, connection } => {
-            *lock(&working) = client.upgrade().map(|client| relay::start_work(&client, &request, &server, connection));
+            *lock(&working) =
+                request.client.upgrade().map(|client| relay::start_work(&client, &request, &server, connection));
         }
         CallEvent::Answered => {
             let over = lock(&working).take();
             over.into_iter().for_each(WorkGuard::end);
         }
         CallEvent::Progress(progress) => {
-            if let Some(forwarder) = &forwarder {
-                forwarder.forward(&progress);
+            if let Some(listener) = &progress_listener {
+                listener(progress);
             }
         }
         CallEvent::Log { level: grave, logger, data, callers, number } => {
-            let Some(client) = client.upgrade().filter(|_| passes_level(&grave, level)) else { return };
+            let Some(client) = request.client.upgrade().filter(|_| passes_level(&grave, level)) else { return };
             // A message that may belong to another principal's call is not forwarded.
             let own = matches!(callers, ActiveCallers::One(principal) if principal == client.name);
             // In a shared session each call has its own stream, so nothing is sent twice.
@@ -139,11 +114,11 @@ fn events(context: &RequestContext<'_>, request: &Arc<ClientRequest>) -> OnEvent
                 && (client.is_shared() || client.sent.logs.mark(number))
                 && let Some(line) = log_line(&client, &grave, logger.as_deref(), data)
             {
-                sink.send_or_drop(line);
+                request.sink.send_or_drop(line);
             }
         }
         CallEvent::Abandoned { result, latency } => {
-            if let Some(client) = client.upgrade() {
+            if let Some(client) = request.client.upgrade() {
                 client.gateway.remember(&client.name, *result, latency);
             }
         }

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::request_context::RequestContext;
 use crate::failure::RpcError;
 use crate::gate::Gate;
-use crate::gateway::lock::lock;
+use crate::lock::lock;
 use crate::rpc::code::REQUEST_CANCELLED;
 
 /// The running requests of a client.

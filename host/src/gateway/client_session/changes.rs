@@ -11,7 +11,7 @@ use super::ClientSession;
 use super::logs::{log_line, passes_level};
 use super::sources::sleep_until;
 use super::updates::ResourceUpdate;
-use crate::gateway::lock::lock;
+use crate::lock::lock;
 use crate::registry::{LinkEvent, Registry};
 use crate::session::{ActiveCallers, Era, ServerEvent};
 

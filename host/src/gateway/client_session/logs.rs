@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use serde_json::value::RawValue;
 
 use super::ClientSession;
-use crate::gateway::lock::lock;
+use crate::lock::lock;
 use crate::rpc;
 use crate::session::LogLevel;
 

@@ -12,7 +12,7 @@ use super::{ClientSession, notifications, prompts, resources, tool_list};
 use crate::failure::RpcError;
 use crate::gate::GateError;
 use crate::gateway::bounds;
-use crate::gateway::lock::lock;
+use crate::lock::lock;
 use crate::rpc::code::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use crate::session::{Era, LEGACY_VERSIONS, MODERN_VERSION};
 

@@ -12,15 +12,15 @@ use super::changes::ClientChanges;
 use super::era::finish_result;
 use super::notifier::{ClientNotifier, SubscriptionFilter};
 use super::request_context::RequestContext;
-use super::resubscribe::Resubscriber;
 use super::sources::watch;
+use super::subscriptions::Resubscriber;
 use super::updates::SUBSCRIPTION;
 use super::{ClientSession, resources};
 use crate::failure::RpcError;
 use crate::gateway::bounds;
 use crate::gateway::client::ClientSink;
-use crate::gateway::lock::lock;
 use crate::json::to_raw;
+use crate::lock::lock;
 use crate::registry::ResourceWatcher;
 use crate::rpc;
 use crate::session::Era;
@@ -95,7 +95,7 @@ pub(super) async fn listen(context: &RequestContext<'_>) -> Result<String, RpcEr
             watched.insert(uri.clone(), watcher);
         }
     }
-    let mut ended = pin!(client.subscriptions.ended());
+    let mut ended = pin!(client.subscriptions.ended.notified());
     ended.as_mut().enable();
     let stop = Arc::new(Notify::new());
     let _cancellable = CancelGuard::new(context, CancelHandle::Task(Arc::clone(&stop)));

@@ -1,6 +1,7 @@
 //! Brings the questions of servers to the client whose request they work on.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use super::ClientSession;
 use super::client_request::ClientRequest;
 use crate::failure::RpcError;
 use crate::gate::{CallEvent, OnEvent};
-use crate::gateway::lock::lock;
+use crate::lock::lock;
 use crate::rpc::code::INTERNAL_ERROR;
 use crate::session::{ActiveCallers, Handler, NullHandler, ServerQuestion, Topics};
 use crate::transport::BoxFuture;
@@ -23,6 +24,8 @@ use crate::transport::BoxFuture;
 pub struct Relay {
     /// The requests that each server works on, by connection.
     active: Mutex<ActiveRequests>,
+    /// The number of the last request.
+    last: AtomicU64,
     /// The servers for which an ambiguous question was already logged.
     ambiguous_servers: Mutex<HashSet<String>>,
     /// URL elicitations that may not be complete yet, oldest first.
@@ -40,6 +43,7 @@ struct Elicitation {
 
 /// A request that a server works on.
 struct ActiveRequest {
+    number: u64,
     principal: Arc<str>,
     state: RequestState,
 }
@@ -55,7 +59,7 @@ enum RequestState {
 pub(super) struct WorkGuard {
     relay: Arc<Relay>,
     connection: u64,
-    principal: Arc<str>,
+    number: u64,
     request: Option<Arc<ClientRequest>>,
     answered: bool,
 }
@@ -87,10 +91,11 @@ impl Relay {
         principal: &Arc<str>,
         request: Option<&Arc<ClientRequest>>,
     ) -> WorkGuard {
+        let number = self.last.fetch_add(1, Ordering::Relaxed);
         let (principal, request) = (Arc::clone(principal), request.cloned());
-        let active = ActiveRequest { principal: Arc::clone(&principal), state: RequestState::Awaited(request.clone()) };
+        let active = ActiveRequest { number, principal, state: RequestState::Awaited(request.clone()) };
         lock(&self.active).entry(connection).or_default().push(active);
-        WorkGuard { relay: Arc::clone(self), connection, principal, request, answered: false }
+        WorkGuard { relay: Arc::clone(self), connection, number, request, answered: false }
     }
 
     /// Remembers a URL elicitation, so that the client is notified when the server reports that it is complete.
@@ -223,15 +228,6 @@ impl ActiveRequest {
     fn counts(&self, now: Instant) -> bool {
         !matches!(self.state, RequestState::GivenUp { until } if until <= now)
     }
-
-    fn is_of(&self, working: &WorkGuard) -> bool {
-        let RequestState::Awaited(request) = &self.state else { return false };
-        match (request, &working.request) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-            (None, None) => self.principal == working.principal,
-            _ => false,
-        }
-    }
 }
 
 impl WorkGuard {
@@ -247,7 +243,7 @@ impl Drop for WorkGuard {
         let mut working = lock(&self.relay.active);
         let works = working.get_mut(&self.connection);
         if let Some(works) = works
-            && let Some(place) = works.iter().position(|active| active.is_of(self))
+            && let Some(place) = works.iter().position(|active| active.number == self.number)
         {
             let active = works.swap_remove(place);
             if !self.answered {

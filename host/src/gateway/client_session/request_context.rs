@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::{ClientSession, Envelope, Negotiated};
 use crate::failure::RpcError;
 use crate::gateway::client::VERSION_META;
-use crate::gateway::lock::lock;
 use crate::json::{self, INPUT_RESPONSES, JsonObject, REQUEST_STATE, to_raw};
+use crate::lock::lock;
 use crate::rpc::Request;
 use crate::rpc::code::{HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION};
 use crate::session::{
@@ -76,11 +77,10 @@ impl<'a> RequestContext<'a> {
             return Err(mismatch("MCP-Protocol-Version"));
         }
         if version != MODERN_VERSION {
-            let mut data = JsonObject::default();
-            data.set("supported", &[&[MODERN_VERSION][..], &LEGACY_VERSIONS].concat());
-            data.set("requested", &version);
+            let supported = [&[MODERN_VERSION][..], &LEGACY_VERSIONS].concat();
+            let data = Some(to_raw(&json!({"supported": supported, "requested": version})));
             let error = RpcError::new(UNSUPPORTED_VERSION, format!("unsupported protocol version {version:?}"));
-            return Err((RpcError { data: Some(to_raw(&data)), ..error }, 400));
+            return Err((RpcError { data, ..error }, 400));
         }
         let Some(capabilities) = meta.remove(CAPABILITIES) else {
             return Err(bad(format!("_meta lacks {CAPABILITIES}")));

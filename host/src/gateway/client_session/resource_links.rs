@@ -4,10 +4,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use serde::Deserialize;
+use serde_json::Value;
 
-use crate::gateway::lock::lock;
 use crate::json::MemberFinder;
+use crate::lock::lock;
 
 /// The server that last linked to each resource, for one client.
 #[derive(Default)]
@@ -20,42 +20,17 @@ struct LinkTable {
     order: VecDeque<Arc<str>>,
 }
 
-#[derive(Deserialize)]
-struct ResultContent {
-    #[serde(default)]
-    content: Vec<ContentBlock>,
-    #[serde(default)]
-    messages: Vec<PromptMessage>,
-}
-
-#[derive(Deserialize)]
-struct PromptMessage {
-    content: ContentBlock,
-}
-
-/// A content block: a resource link, an embedded resource, or anything else.
-#[derive(Deserialize)]
-struct ContentBlock {
-    #[serde(default)]
-    uri: Option<String>,
-    #[serde(default)]
-    resource: Option<EmbeddedResource>,
-}
-
-#[derive(Deserialize)]
-struct EmbeddedResource {
-    uri: String,
-}
-
 impl ResourceLinks {
     /// Remembers the resources that a server's result links to. Most results contain none and are not parsed.
     pub(super) fn learn(&self, server: &str, answer: &str) {
         if !NAMED.is_in(answer) {
             return;
         }
-        let Ok(ResultContent { content, messages }) = serde_json::from_str(answer) else { return };
-        let blocks = content.into_iter().chain(messages.into_iter().map(|message| message.content));
-        let uris = blocks.filter_map(|block| block.uri.or(block.resource.map(|held| held.uri)));
+        let Ok(answer) = serde_json::from_str::<Value>(answer) else { return };
+        let list = |name: &str| answer[name].as_array().into_iter().flatten();
+        let blocks = list("content").chain(list("messages").map(|message| &message["content"]));
+        // A resource link has its URI itself; an embedded resource has it inside.
+        let uris = blocks.filter_map(|block| block["uri"].as_str().or(block["resource"]["uri"].as_str()));
         let mut table = lock(&self.0);
         for uri in uris.filter(|uri| uri.len() <= LONGEST) {
             table.put(uri.into(), server.into());

@@ -1,6 +1,7 @@
 //! The resources of all servers. They keep their URIs; if two servers have the same URI, the first server is used.
 
 use serde::Deserialize;
+use serde_json::json;
 
 use super::era::{CacheControl, finish_cacheable};
 use super::request_context::RequestContext;
@@ -46,10 +47,9 @@ pub(super) async fn read(context: &RequestContext<'_>) -> Result<String, RpcErro
 /// Returns the error for a resource that no server is known to have.
 pub(super) fn missing(era: Era, uri: &str) -> RpcError {
     let code = if era == Era::Modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
-    let mut data = JsonObject::default();
-    data.set("uri", uri);
+    let data = Some(to_raw(&json!({"uri": uri})));
     let text = format!("no server lists {uri:?}, has a template for it, or linked to it in a result; none was asked");
-    RpcError { data: Some(to_raw(&data)), ..RpcError::new(code, text) }
+    RpcError { data, ..RpcError::new(code, text) }
 }
 
 /// Translates a server's error for a missing resource to the code of the client's era.

@@ -1,16 +1,18 @@
-//! Requests to servers on behalf of a client.
+//! Requests to servers on behalf of a client, and their progress.
+
+use std::sync::Arc;
 
 use super::ClientSession;
 use super::client_request::ClientRequest;
 use super::labels::{label_result, unlabel_answers};
-use super::progress::ProgressForwarder;
 use super::relay;
 use super::request_context::RequestContext;
 use super::sources::{LeasedServer, client_error};
 use crate::failure::RpcError;
 use crate::gate::FetchError;
 use crate::json::JsonObject;
-use crate::rpc::code::INTERNAL_ERROR;
+use crate::rpc::{self, code::INTERNAL_ERROR};
+use crate::session::{OnProgress, Progress};
 
 /// Sends the client's request to a server with these parameters, masks the result, and passes errors on with their
 /// codes.
@@ -26,7 +28,7 @@ pub(super) async fn query_server(
     unlabel_answers(&mut caller.input);
     let (server, params) = (owner.link.id(), params.to_text());
     let working = relay::start_work(client, &request, server, owner.link.number());
-    let progress = ProgressForwarder::new(context, &request).map(ProgressForwarder::into_listener);
+    let progress = progress_listener(context, &request);
     let fetched = client.gate.fetch(&owner.link, owner.lease.session(), method, &params, &caller, progress).await;
     working.end();
     let outcome = fetched.map_err(|why| match why {
@@ -34,4 +36,25 @@ pub(super) async fn query_server(
         FetchError::Logic(error) => RpcError::new(INTERNAL_ERROR, error.to_string()),
     });
     request.check_outcome(outcome.map(|answer| label_result(server, answer)))
+}
+
+/// Returns a listener that forwards progress to the client under its own token, masked and cut to the maximum size of a
+/// result; `None` if the client did not ask for progress.
+pub(super) fn progress_listener(context: &RequestContext<'_>, request: &Arc<ClientRequest>) -> Option<OnProgress> {
+    let token = context.progress.clone()?;
+    let request = Arc::clone(request);
+    Some(Arc::new(move |progress: Progress| {
+        let Some(client) = request.client.upgrade() else { return };
+        // Progress that cannot be masked is not sent.
+        let masked = client.gate.mask(request.server(), progress.params.get()).ok();
+        let Some(mut params) = masked.as_deref().and_then(JsonObject::read) else { return };
+        match client.gate.cut_member(&mut params, "message") {
+            Ok(true) => {}
+            // Still too long: drop the server's own members.
+            Ok(false) => params.retain(|name| matches!(name, "progress" | "total" | "message")),
+            Err(_) => return,
+        }
+        params.set("progressToken", &token);
+        request.sink.send_or_drop(rpc::notification("notifications/progress", Some(&params.to_text())));
+    }))
 }

@@ -1,15 +1,17 @@
-//! What a client subscribed to.
+//! What a client subscribed to, and how subscriptions are renewed whose server was replaced or removed.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
 use tokio::task::AbortHandle;
 
-use crate::gateway::lock::lock;
+use super::ClientSession;
+use super::sources::watch;
+use crate::lock::lock;
 use crate::registry::ResourceWatcher;
+use crate::transport::BoxFuture;
 
 /// What a client subscribed to.
 #[derive(Default)]
@@ -19,7 +21,7 @@ pub(super) struct Subscriptions {
     /// The task that notifies a client of the initialize era of changes.
     notifier: Mutex<Option<AbortHandle>>,
     /// Notified when all subscriptions end.
-    ended: Notify,
+    pub(super) ended: Notify,
     /// Set when the listener of a client with a session closes.
     closing: AtomicBool,
 }
@@ -35,11 +37,6 @@ impl Subscriptions {
         lock(&self.notifier).take().iter().for_each(AbortHandle::abort);
     }
 
-    /// Unsubscribes from all resources.
-    pub(super) fn clear(&self) {
-        drop(std::mem::take(&mut *lock(&self.watched)));
-    }
-
     /// Ends all subscriptions and, if the listener is `closing`, those that come later.
     pub(super) fn end(&self, closing: bool) {
         self.closing.store(closing, Ordering::SeqCst);
@@ -49,15 +46,58 @@ impl Subscriptions {
     pub(super) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
     }
-
-    /// Completes when all subscriptions end.
-    pub(super) fn ended(&self) -> Notified<'_> {
-        self.ended.notified()
-    }
 }
 
 impl Drop for Subscriptions {
     fn drop(&mut self) {
         self.stop_notifier();
     }
+}
+
+/// Renews the subscriptions of one client, one round at a time.
+#[derive(Default)]
+pub(super) struct Resubscriber {
+    work: Option<BoxFuture<'static, NewWatchers>>,
+    /// The next round, which starts when `work` is done.
+    next: Option<(Weak<ClientSession>, Vec<String>)>,
+}
+
+/// The resources with renewed subscriptions.
+pub(super) type NewWatchers = Vec<(String, ResourceWatcher)>;
+
+impl Resubscriber {
+    /// Starts to renew these subscriptions, or queues them if a round is running.
+    pub(super) fn begin(&mut self, client: &Arc<ClientSession>, uris: Vec<String>) {
+        if uris.is_empty() {
+            return;
+        }
+        match &self.work {
+            None => self.work = Some(Box::pin(resubscribe(Arc::downgrade(client), uris))),
+            Some(_) => self.next = Some((Arc::downgrade(client), uris)),
+        }
+    }
+
+    /// Waits until the running round is done. This is cancel-safe.
+    pub(super) async fn done(&mut self) -> NewWatchers {
+        let Some(work) = &mut self.work else { return std::future::pending().await };
+        let renewed = work.await;
+        self.work = None;
+        if let Some((Some(client), mut uris)) = self.next.take().map(|(client, uris)| (client.upgrade(), uris)) {
+            uris.retain(|uri| !renewed.iter().any(|(known, _)| known == uri));
+            self.begin(&client, uris);
+        }
+        renewed
+    }
+}
+
+async fn resubscribe(client: Weak<ClientSession>, uris: Vec<String>) -> NewWatchers {
+    let mut renewed = Vec::new();
+    for uri in uris {
+        let Some(client) = client.upgrade() else { break };
+        // A resource that no server has now is tried again after the next change.
+        if let Ok(Some(watcher)) = watch(&client, &uri).await {
+            renewed.push((uri, watcher));
+        }
+    }
+    renewed
 }

@@ -11,8 +11,8 @@ use super::ClientSession;
 use super::era::{CacheControl, finish_cacheable};
 use super::request_context::RequestContext;
 use crate::failure::RpcError;
-use crate::gateway::lock::lock;
 use crate::json::{self, JsonObject};
+use crate::lock::lock;
 use crate::logic::LogicError;
 use crate::rpc::code::{HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS};
 use crate::session::{self, Era, ToolHeaders};
@@ -25,8 +25,7 @@ pub(super) struct ToolListCache(Mutex<Option<CachedTools>>);
 struct CachedTools {
     /// The registry's count of tool changes at that time.
     seen: u64,
-    /// The registry's version of the set of servers at that time.
-    roster: u64,
+    snapshot: ToolSnapshot,
     items: Arc<[Box<RawValue>]>,
     /// The tools in a form that clients before 2026-07-28 can read.
     legacy_items: Arc<[Box<RawValue>]>,
@@ -37,12 +36,7 @@ struct CachedTools {
 impl ToolListCache {
     /// Reports whether the client would now see other tools than it was last shown.
     pub(super) fn have_changed(&self, client: &ClientSession) -> bool {
-        let Some(before) = self.cached() else { return true };
-        if has_newcomers(client, before.roster) {
-            return true;
-        }
-        render(client)
-            .is_ok_and(|items| !items.iter().map(|item| item.get()).eq(before.items.iter().map(|item| item.get())))
+        self.cached().is_none_or(|shown| shown.snapshot.changed(client).is_some())
     }
 
     /// Checks that the headers of a call match its arguments, based on the tools that the client was last shown.
@@ -61,14 +55,10 @@ impl ToolListCache {
     }
 }
 
-/// Reports whether servers were added since this version that have not listed their tools yet.
-fn has_newcomers(client: &ClientSession, roster: u64) -> bool {
-    let unknown = || client.gate.links().iter().any(|link| link.known_tools().is_none() && !link.is_disabled());
-    client.gateway.registry.servers_version() != roster && unknown()
-}
-
-/// The tools at one moment, for a client that shares its session with others.
+/// The tools at one moment.
+#[derive(Clone, Copy)]
 pub(super) struct ToolSnapshot {
+    /// The registry's version of the set of servers.
     roster: u64,
     /// The digest of all tools as shown; `None` if they could not be rendered.
     digest: Option<[u8; 32]>,
@@ -78,24 +68,27 @@ impl ToolSnapshot {
     /// Takes a snapshot of the current tools.
     pub(super) fn now(client: &ClientSession) -> Self {
         let roster = client.gateway.registry.servers_version();
-        let digest = render(client).ok().map(|items| {
-            let mut digest = Sha256::new();
-            for item in items {
-                digest.update(item.get());
-                // A separator that cannot occur in JSON.
-                digest.update([0]);
-            }
-            digest.finalize().into()
-        });
-        ToolSnapshot { roster, digest }
+        ToolSnapshot { roster, digest: render(client).ok().map(|items| digest(&items)) }
     }
 
     /// Returns a new snapshot if the tools have changed.
     pub(super) fn changed(&self, client: &ClientSession) -> Option<Self> {
         let now = ToolSnapshot::now(client);
         let differs = now.digest.is_some() && now.digest != self.digest;
-        (differs || has_newcomers(client, self.roster)).then_some(now)
+        // Servers that were added since and have not listed their tools yet.
+        let newcomers = || client.gate.links().iter().any(|link| link.known_tools().is_none() && !link.is_disabled());
+        (differs || (now.roster != self.roster && newcomers())).then_some(now)
     }
+}
+
+fn digest(items: &[Box<RawValue>]) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    for item in items {
+        digest.update(item.get());
+        // A separator that cannot occur in JSON.
+        digest.update([0]);
+    }
+    digest.finalize().into()
 }
 
 /// Handles `tools/list`. The first list, and the first after servers were added or removed, connects all servers with a
@@ -104,17 +97,18 @@ pub(super) async fn tools(context: &RequestContext<'_>) -> Result<String, RpcErr
     let client = context.client;
     let kept = client.sent.tools.cached();
     let roster = client.gateway.registry.servers_version();
-    if kept.as_ref().is_none_or(|kept| kept.roster != roster) {
+    if kept.as_ref().is_none_or(|kept| kept.snapshot.roster != roster) {
         // Servers that fail or take too long are logged and left out.
         let _ = tokio::time::timeout(FIRST_LIST, client.gate.refresh()).await;
     }
     let seen = client.gateway.registry.tools_count();
     let shown = match kept {
-        Some(kept) if kept.seen == seen && kept.roster == roster => kept,
+        Some(kept) if kept.seen == seen && kept.snapshot.roster == roster => kept,
         _ => {
             let items: Arc<[_]> = render(client)?.into();
             let (legacy_items, headers) = (for_legacy(&items), headers(&items));
-            let shown = CachedTools { seen, roster, items, legacy_items, headers };
+            let snapshot = ToolSnapshot { roster, digest: Some(digest(&items)) };
+            let shown = CachedTools { seen, snapshot, items, legacy_items, headers };
             *lock(&client.sent.tools.0) = Some(shown.clone());
             shown
         }
@@ -153,19 +147,14 @@ fn cache_control(client: &ClientSession) -> CacheControl {
 
 /// Collects the arguments that the tools' schemas want repeated in headers.
 fn headers(items: &[Box<RawValue>]) -> Arc<ToolHeaders> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Tool<'a> {
-        name: String,
-        #[serde(default, borrow)]
-        input_schema: Option<&'a RawValue>,
-    }
     let headers = ToolHeaders::default();
     // Skips the parsing of most tools, which want none.
     let marked = items.iter().filter(|item| json::SHOWN.is_in(item.get()));
-    for Tool { name, input_schema } in marked.filter_map(|item| serde_json::from_str(item.get()).ok()) {
-        // Clients must ignore a tool with invalid marks, so nothing needs to be checked for it.
-        let _ = headers.learn(&name, input_schema);
+    for tool in marked.filter_map(|item| JsonObject::read(item.get())) {
+        if let Some(name) = tool.get("name").and_then(json::string_value) {
+            // Clients must ignore a tool with invalid marks, so nothing needs to be checked for it.
+            let _ = headers.learn(&name, tool.get("inputSchema"));
+        }
     }
     Arc::new(headers)
 }

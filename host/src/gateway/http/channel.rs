@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::gateway::client::{ClientSink, SinkError};
 use crate::gateway::load::{LoadLimiter, PrincipalUsage};
-use crate::gateway::lock::lock;
+use crate::lock::lock;
 use crate::transport::BoxFuture;
 
 /// The queue of events of one stream.

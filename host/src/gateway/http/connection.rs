@@ -15,7 +15,7 @@ use tracing::debug;
 use super::connections::ConnectionGuard;
 use super::context::{ConnectionContext, HttpState};
 use super::hosts::ConnectionInfo;
-use super::timer::{ConnectionTimer, TimedStream, TimerVerdict};
+use super::timer::{ConnectionTimer, TimedStream};
 
 /// An accepted connection.
 pub(super) enum AcceptedStream {
@@ -103,8 +103,8 @@ pub(super) async fn run<T>(
                 connection.as_mut().graceful_shutdown();
             }
             () = clock.as_mut() => match timer.check(Instant::now()) {
-                TimerVerdict::InTime(next) | TimerVerdict::BodyLate(next) => clock.as_mut().reset(next),
-                TimerVerdict::Close(reason) => {
+                Ok(next) => clock.as_mut().reset(next),
+                Err(reason) => {
                     debug!(%peer, reason, "closing the connection");
                     return;
                 }

@@ -8,16 +8,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::task::AbortHandle;
 
-use super::client_key::ClientKey;
+use super::context::ClientKey;
 use super::timer::ConnectionTimer;
 use crate::gateway::load::{LoadLimiter, RefusalReason};
-use crate::gateway::lock::lock;
 use crate::gateway::refusal::LimitReached;
+use crate::lock::lock;
 
 /// All connections of an HTTP server.
 pub(super) struct ConnectionTable(Mutex<TableState>);

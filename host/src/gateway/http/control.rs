@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
+use super::context::{HttpRules, ServerParts};
 use super::error::HttpServerError;
 use super::hosts::AllowedHosts;
 use super::options::HttpOptions;
-use super::parts::ServerParts;
 use super::rate::RateLimiter;
-use super::rules::HttpRules;
 use super::tls;
 use super::widening::refuse_wider;
-use crate::gateway::lock::lock;
+use crate::lock::lock;
 
 /// A handle that changes an HTTP server while it runs.
 #[derive(Clone)]

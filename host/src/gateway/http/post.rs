@@ -1,25 +1,30 @@
-//! Handles POST to `/mcp`: a message or a batch, of either era.
+//! Handles POST to `/mcp`: a message or a batch, of either era, and the response while the client handler produces it.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
-use http::header::HeaderValue;
 use http::request::Parts;
 use http::{Response, StatusCode};
 use hyper::body::Incoming;
+use tokio::time::{Sleep, sleep};
 
 use super::body::{EventSource, EventStream, ResponseBody};
 use super::channel::{EventChannel, NullSink};
 use super::connections::StreamingGuard;
 use super::context::ConnectionContext;
 use super::mcp_headers::{self, VersionClaim};
-use super::pending_response::{PendingResponse, ResponseStart};
+use super::session::SessionGuard;
 use super::sessions::SESSION_ID;
 use super::timer::BusyGuard;
 use super::tokens::TokenDigest;
-use super::{content, media};
+use super::{content, header_checks};
 use crate::gateway::client::{
-    Admission, ClientMessage, ClientSink, GatewayResponse, NO_BATCH, Principal, VERSION_META,
+    Admission, ClientMessage, ClientSink, GatewayResponse, NO_BATCH, Principal, ResponseFuture, VERSION_META,
 };
 use crate::gateway::load::{RequestSlot, SessionSlot};
 use crate::gateway::refusal::RequestRefusal;
@@ -36,7 +41,7 @@ pub(super) async fn answer(
     busy: BusyGuard,
 ) -> Result<Response<ResponseBody>, RequestRefusal> {
     let state = &*connection.state;
-    media::check_post(&head.headers)?;
+    header_checks::check_post(&head.headers)?;
     let mut slot = state.parts.load.admit(principal)?;
     let content = content::read(body, &state.rules().limits, &connection.timer, &mut slot).await?;
     let not_text = |_| RequestRefusal::new(StatusCode::BAD_REQUEST, "the body is not UTF-8").code(PARSE_ERROR);
@@ -52,7 +57,7 @@ pub(super) async fn answer(
         return Err(RequestRefusal::new(StatusCode::BAD_REQUEST, NO_BATCH).code(INVALID_REQUEST));
     }
     let headers = mcp_headers::read(&head.headers);
-    let stream = media::prefers_stream(&head.headers);
+    let stream = header_checks::prefers_stream(&head.headers);
     // The handler refuses headers that lie.
     let names_listening = headers.method.as_deref() == Some("subscriptions/listen");
     let pass = names_listening.then(|| TokenDigest::of(&head.headers));
@@ -76,11 +81,11 @@ pub(super) async fn answer(
             false => None,
         };
         let kept_events = state.rules().limits.streams.kept_events;
-        let channel = EventChannel::new(None, kept_events, state.parts.load.clone(), slot.usage());
+        let channel = EventChannel::new(None, kept_events, state.parts.load.clone(), slot.usage.clone());
         let work = Some(client.handle(posted(channel.clone())));
         let call = PendingResponse { future: work, channel, session: None, slot: Some(slot) };
         let revoked = pass.map(|pass| state.until_revoked(pass, Some(principal)));
-        return Exchange { call, slots, revoked, primed: false, stream }.run(connection, busy).await;
+        return Ok(respond(connection, call, slots, revoked, false, stream, busy).await);
     }
     let Some(session) = session else { return initialize(connection, principal, posted, slot).await };
     let client = session.0.client.clone();
@@ -88,24 +93,11 @@ pub(super) async fn answer(
         let sink = session.0.standalone_stream.clone();
         return Ok(plain(client.handle(posted(sink)).await, Some(slot)));
     }
-    let channel = session.0.stream(slot.usage());
+    let channel = session.0.stream(slot.usage.clone());
     let work = Some(client.handle(posted(channel.clone())));
     let call = PendingResponse { future: work, channel, session: Some(session), slot: Some(slot) };
     let primed = claim == VersionClaim::Legacy { primed: true };
-    Exchange { call, slots: None, revoked: None, primed, stream }.run(connection, busy).await
-}
-
-/// A message that expects a response, with its way back.
-struct Exchange {
-    call: PendingResponse,
-    /// For a listener without a session: its slots among the sessions and the streaming connections.
-    slots: Option<(SessionSlot, StreamingGuard)>,
-    /// Completes when a listener's token is revoked.
-    revoked: Option<BoxFuture<'static, ()>>,
-    /// The client understands an event without data at the start of a stream.
-    primed: bool,
-    /// The client prefers a stream.
-    stream: bool,
+    Ok(respond(connection, call, None, None, primed, stream, busy).await)
 }
 
 /// Admits the messages of a batch; the request's own admission covers the first one.
@@ -121,30 +113,32 @@ fn batch_admission(connection: &ConnectionContext, principal: &Arc<Principal>) -
     })
 }
 
-impl Exchange {
-    async fn run(
-        self,
-        connection: &ConnectionContext,
-        busy: BusyGuard,
-    ) -> Result<Response<ResponseBody>, RequestRefusal> {
-        let keep_alive = connection.state.rules().limits.streams.keep_alive;
-        let mut call = self.call;
-        match call.begin(keep_alive, self.stream).await {
-            ResponseStart::Complete(answer) => Ok(plain(answer, call.slot.take())),
-            ResponseStart::Stream => {
-                let reader = call.channel.attach(None);
-                if self.slots.is_some() {
-                    // A subscriber sends no more requests and may stay for days, so it holds no request slot.
-                    drop(call.slot.take());
-                }
-                let mut events = EventStream::new(EventSource::Stream(reader), keep_alive, (self.slots, busy));
-                events.stopped = self.revoked;
-                events.opening = call.session.is_some().then(|| call.channel.opening(self.primed));
-                events.pending = Some(call);
-                Ok(events.into_response())
-            }
-        }
+/// Waits for the form of the response, and builds it. `slots` are those of a listener without a session, and `revoked`
+/// completes when its token is revoked. `primed` says that the client understands an event without data at the start of
+/// a stream, and `stream` that it prefers a stream.
+async fn respond(
+    connection: &ConnectionContext,
+    mut call: PendingResponse,
+    slots: Option<(SessionSlot, StreamingGuard)>,
+    revoked: Option<BoxFuture<'static, ()>>,
+    primed: bool,
+    stream: bool,
+    busy: BusyGuard,
+) -> Response<ResponseBody> {
+    let keep_alive = connection.state.rules().limits.streams.keep_alive;
+    if let ResponseStart::Complete(answer) = call.begin(keep_alive, stream).await {
+        return plain(answer, call.slot.take());
     }
+    let reader = call.channel.attach(None);
+    if slots.is_some() {
+        // A subscriber sends no more requests and may stay for days, so it holds no request slot.
+        drop(call.slot.take());
+    }
+    let mut events = EventStream::new(EventSource::Stream(reader), keep_alive, (slots, busy));
+    events.stopped = revoked;
+    events.opening = call.session.is_some().then(|| call.channel.opening(primed));
+    events.pending = Some(call);
+    events.into_response()
 }
 
 /// Opens a session; messages sent meanwhile go to its standalone stream, so the response is plain JSON with the id.
@@ -160,8 +154,7 @@ async fn initialize(
     let opened = answer.as_ref().is_some_and(|answer| !answer.is_error);
     let mut response = plain(answer, Some(slot));
     if opened {
-        let id = HeaderValue::try_from(opening.register().to_string()).expect("digits fit into a header");
-        response.headers_mut().insert(SESSION_ID.clone(), id);
+        response.headers_mut().insert(SESSION_ID.clone(), opening.register());
     }
     Ok(response)
 }
@@ -170,6 +163,91 @@ async fn initialize(
 fn plain(answer: Option<GatewayResponse>, slot: Option<RequestSlot>) -> Response<ResponseBody> {
     let Some(GatewayResponse { text, status, .. }) = answer else { return ResponseBody::empty(StatusCode::ACCEPTED) };
     ResponseBody::tracked(text, slot).json(StatusCode::from_u16(status).unwrap_or(StatusCode::OK))
+}
+
+/// A message that is being answered; if dropped early, it continues in its session or, without one, is cancelled.
+pub(super) struct PendingResponse {
+    /// The work on the message, until it is answered.
+    pub(super) future: Option<ResponseFuture>,
+    pub(super) channel: Arc<EventChannel>,
+    pub(super) session: Option<SessionGuard>,
+    pub(super) slot: Option<RequestSlot>,
+}
+
+/// The form that a response takes.
+pub(super) enum ResponseStart {
+    /// The complete response, before which nothing was sent.
+    Complete(Option<GatewayResponse>),
+    /// A stream of events.
+    Stream,
+}
+
+impl PendingResponse {
+    /// Waits until the form of the response is known. After `quiet`, the response becomes a stream, so that no proxy
+    /// takes the connection for dead; the client handler limits the total time.
+    ///
+    /// If `stream` is set, the response is a stream: at once within a session, otherwise once it is ready and its
+    /// status is 200.
+    pub(super) async fn begin(&mut self, quiet: Duration, stream: bool) -> ResponseStart {
+        let at_once = stream && self.session.is_some();
+        let streamed =
+            |answer: &Option<GatewayResponse>| stream && answer.as_ref().is_some_and(|answer| answer.status == 200);
+        let mut timer: Option<Pin<Box<Sleep>>> = None;
+        let beginning = poll_fn(|cx| {
+            match self.poll(cx) {
+                Poll::Ready(answer) if !self.channel.has_begun() && !streamed(&answer) => {
+                    return Poll::Ready(ResponseStart::Complete(answer));
+                }
+                Poll::Ready(answer) => {
+                    self.channel.finish(answer.map(|answer| answer.text));
+                    return Poll::Ready(ResponseStart::Stream);
+                }
+                Poll::Pending => {}
+            }
+            if at_once || self.channel.poll_begun(cx).is_ready() {
+                return Poll::Ready(ResponseStart::Stream);
+            }
+            timer.get_or_insert_with(|| Box::pin(sleep(quiet))).as_mut().poll(cx).map(|()| ResponseStart::Stream)
+        });
+        let beginning = beginning.await;
+        if let (ResponseStart::Stream, Some(session)) = (&beginning, &self.session) {
+            session.0.keep(self.channel.clone());
+        }
+        beginning
+    }
+
+    /// Advances a call whose response is a stream; the result is the last event.
+    pub(super) fn advance(&mut self, cx: &mut Context<'_>) {
+        if self.future.is_some()
+            && let Poll::Ready(answer) = self.poll(cx)
+        {
+            self.channel.finish(answer.map(|answer| answer.text));
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<GatewayResponse>> {
+        let work = self.future.as_mut().expect("it is not polled again after its answer");
+        let answer = work.as_mut().poll(cx);
+        if answer.is_ready() {
+            self.future = None;
+        }
+        answer
+    }
+}
+
+impl Drop for PendingResponse {
+    fn drop(&mut self) {
+        let Some(work) = self.future.take() else { return };
+        if let Some(session) = self.session.take() {
+            if !self.channel.has_begun() {
+                // The client has no event id to reconnect with.
+                self.channel.close();
+            }
+            session.continue_call(work, self.channel.clone(), self.slot.take());
+        } else {
+            self.channel.close();
+        }
+    }
 }
 
 /// The largest request to listen, in bytes, with the URIs of all resources that it subscribes to.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::client_key::ClientKey;
+use super::context::ClientKey;
 use super::options::RateLimit;
-use crate::gateway::lock::lock;
+use crate::lock::lock;
 
 /// The rate limit with the buckets of all clients.
 pub(super) struct RateLimiter {

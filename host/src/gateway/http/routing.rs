@@ -13,13 +13,13 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
 use tracing::debug;
 
-use super::body::ResponseBody;
-use super::context::ConnectionContext;
+use super::body::{EventSource, EventStream, ResponseBody};
+use super::channel::parse_id;
+use super::context::{ConnectionContext, ServerParts};
 use super::mcp_headers::VersionClaim;
-use super::parts::ServerParts;
 use super::timer::BusyGuard;
-use super::tokens::AuthResult;
-use super::{content, media, pages, post, single_headers, streams};
+use super::tokens::{AuthResult, TokenDigest};
+use super::{content, header_checks, pages, post};
 use crate::gateway::client::Principal;
 use crate::gateway::load::RefusalReason;
 use crate::gateway::refusal::RequestRefusal;
@@ -50,7 +50,7 @@ impl ConnectionContext {
     fn identify(&self, head: &Parts) -> Result<(Option<HeaderValue>, AuthResult), RequestRefusal> {
         let state = &*self.state;
         let rules = state.rules();
-        single_headers::check(&head.headers)?;
+        header_checks::check_single(&head.headers)?;
         let checked = rules.hosts.check_host(&head.uri, &head.headers, self.info.local.ip());
         let origin = checked.and_then(|()| rules.hosts.check_origin(head, &self.info)).inspect_err(|_| {
             state.parts.load.count_refusal(RefusalReason::Foreign);
@@ -66,7 +66,7 @@ impl ConnectionContext {
         shown: AuthResult,
         busy: BusyGuard,
     ) -> Result<Response<ResponseBody>, RequestRefusal> {
-        if is_preflight(&head) {
+        if head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
             return Ok(preflight(&head.headers));
         }
         if head.uri.path() != "/mcp" {
@@ -86,9 +86,11 @@ impl ConnectionContext {
         }
         claim.check_known()?;
         if head.method == Method::DELETE {
-            return streams::delete(self, &principal, &head);
+            let sessions = &self.state.parts.sessions;
+            sessions.end(&sessions.find(&head.headers, &principal)?.0);
+            return Ok(ResponseBody::empty(StatusCode::NO_CONTENT));
         }
-        streams::open(self, &principal, &head, busy)
+        open_stream(self, &principal, &head, busy)
     }
 
     async fn page(
@@ -98,7 +100,7 @@ impl ConnectionContext {
         shown: AuthResult,
         busy: BusyGuard,
     ) -> Result<Response<ResponseBody>, RequestRefusal> {
-        media::check_page(&head.method, &head.headers)?;
+        header_checks::check_page(&head.method, &head.headers)?;
         // The page decides about a missing token; a wrong one is refused here.
         let principal = match shown {
             AuthResult::Missing => {
@@ -167,10 +169,6 @@ impl ConnectionContext {
     }
 }
 
-fn is_preflight(head: &Parts) -> bool {
-    head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
-}
-
 /// Answers a CORS preflight; the origin has been checked before.
 fn preflight(asked: &HeaderMap) -> Response<ResponseBody> {
     let mut response = ResponseBody::empty(StatusCode::NO_CONTENT);
@@ -192,4 +190,39 @@ fn allow_origin(mut response: Response<ResponseBody>, origin: Option<HeaderValue
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     headers.append(VARY, HeaderValue::from_static("Origin"));
     response
+}
+
+/// Opens the standalone stream, replacing an open one, or resumes a stream after an event.
+fn open_stream(
+    connection: &ConnectionContext,
+    principal: &Arc<Principal>,
+    head: &Parts,
+    busy: BusyGuard,
+) -> Result<Response<ResponseBody>, RequestRefusal> {
+    header_checks::check_get(&head.headers)?;
+    let state = &*connection.state;
+    let session = state.parts.sessions.find(&head.headers, principal)?;
+    let (number, after) = match head.headers.get("last-event-id").map(|id| id.to_str().ok().and_then(parse_id)) {
+        None => (0, None),
+        Some(Some((number, event))) => (number, Some(event)),
+        Some(None) => return Err(nothing_kept()),
+    };
+    let channel = session.0.find(number).ok_or_else(nothing_kept)?;
+    if after.is_some_and(|after| channel.has_forgotten(after)) {
+        return Err(nothing_kept());
+    }
+    let streaming = connection.mark_streaming()?;
+    let reader = channel.attach(after);
+    connection.timer.mark_body_read();
+    let held = (session, streaming, busy);
+    let mut events = EventStream::new(EventSource::Stream(reader), state.rules().limits.streams.keep_alive, held);
+    let primed = VersionClaim::of(&head.headers) == VersionClaim::Legacy { primed: true };
+    events.opening = Some(channel.opening(primed));
+    events.stopped = Some(state.until_revoked(TokenDigest::of(&head.headers), Some(principal)));
+    Ok(events.into_response())
+}
+
+fn nothing_kept() -> RequestRefusal {
+    let message = "the events after this Last-Event-ID are gone: leave the header out, or send the request again";
+    RequestRefusal::new(StatusCode::BAD_REQUEST, message)
 }

@@ -1,12 +1,12 @@
 //! One session of the initialize era: its client, its streams, and calls that continue without a connection.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use http::HeaderValue;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -14,37 +14,12 @@ use tokio::time::Instant;
 use super::channel::EventChannel;
 use crate::gateway::client::{ClientHandler, Principal, ResponseFuture};
 use crate::gateway::load::{PrincipalUsage, RequestSlot, SessionSlot};
-use crate::gateway::lock::lock;
-
-/// The id of a session: 128 random bits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct SessionId(u128);
-
-impl SessionId {
-    /// Draws a random id, or returns `None` if no random numbers are available.
-    pub(super) fn draw() -> Option<Self> {
-        let mut bytes = [0; 16];
-        rustls::crypto::ring::default_provider().secure_random.fill(&mut bytes).ok()?;
-        Some(SessionId(u128::from_be_bytes(bytes)))
-    }
-
-    /// Parses an id as `Display` writes it.
-    pub(super) fn parse(text: &[u8]) -> Option<Self> {
-        let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        let text = str::from_utf8(text).ok().filter(|text| text.len() == 32 && text.as_bytes().iter().all(is_digit))?;
-        u128::from_str_radix(text, 16).ok().map(SessionId)
-    }
-}
-
-impl fmt::Display for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
+use crate::lock::lock;
 
 /// One session of the initialize era.
 pub(super) struct HttpSession {
-    pub(super) id: SessionId,
+    /// The id, as its header carries it.
+    pub(super) id: HeaderValue,
     pub(super) principal: Arc<Principal>,
     pub(super) client: Arc<dyn ClientHandler>,
     /// Stream 0, for messages that belong to no request.
@@ -58,7 +33,7 @@ pub(super) struct HttpSession {
 
 impl HttpSession {
     pub(super) fn new(
-        id: SessionId,
+        id: HeaderValue,
         principal: Arc<Principal>,
         client: Arc<dyn ClientHandler>,
         standalone_stream: Arc<EventChannel>,
@@ -204,20 +179,3 @@ struct KeptStream {
 
 /// The most streams that one session keeps.
 const KEPT_STREAMS: usize = 32;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_id_is_32_small_hexadecimal_digits() {
-        let id = SessionId::draw().unwrap();
-        let text = id.to_string();
-        assert_eq!(text.len(), 32);
-        assert!(SessionId::parse(text.as_bytes()) == Some(id));
-        assert!(SessionId::draw().unwrap() != id);
-        for wrong in ["", "1", &text[1..], &format!("{text}0"), &"F".repeat(32), &format!("+{}", &text[1..])] {
-            assert!(SessionId::parse(wrong.as_bytes()).is_none(), "{wrong}");
-        }
-    }
-}

@@ -6,26 +6,26 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::header::HeaderName;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
 use super::channel::EventChannel;
-use super::rules::CurrentRules;
-use super::session::{HttpSession, SessionGuard, SessionId};
+use super::context::CurrentRules;
+use super::session::{HttpSession, SessionGuard};
 use crate::gateway::client::{ClientFactory, Principal};
 use crate::gateway::load::{KeepEvents, LoadLimiter, PrincipalUsage, RefusalReason, SessionSlot};
-use crate::gateway::lock::lock;
 use crate::gateway::refusal::{LimitReached, RequestRefusal};
+use crate::lock::lock;
 use crate::rpc::code::NO_SESSION;
 
 /// All sessions of an HTTP server.
 pub(super) struct HttpSessions {
     rules: Arc<CurrentRules>,
     load: Arc<LoadLimiter>,
-    table: Mutex<HashMap<SessionId, Arc<HttpSession>>>,
+    table: Mutex<HashMap<HeaderValue, Arc<HttpSession>>>,
     /// The clients that are being closed; `None` once the server is closed.
     closing: Mutex<Option<JoinSet<()>>>,
 }
@@ -47,8 +47,7 @@ impl HttpSessions {
     ) -> Result<PendingSession, RequestRefusal> {
         let slot = self.session_slot(principal)?;
         let mut opening = PendingSession { sessions: self.clone(), session: None };
-        let id = SessionId::draw()
-            .ok_or_else(|| RequestRefusal::busy("no random numbers are available for a session id"))?;
+        let id = draw_id().ok_or_else(|| RequestRefusal::busy("no random numbers are available for a session id"))?;
         let kept_events = self.rules.get().limits.streams.kept_events;
         let unasked = EventChannel::new(Some(0), kept_events, self.load.clone(), self.load.usage.of(principal));
         let client = factory
@@ -64,7 +63,7 @@ impl HttpSessions {
             let message = "a session is needed: send initialize first, then the Mcp-Session-Id from its response";
             return Err(RequestRefusal::new(StatusCode::BAD_REQUEST, message));
         };
-        let session = SessionId::parse(id.as_bytes()).and_then(|id| lock(&self.table).get(&id).cloned());
+        let session = lock(&self.table).get(id).cloned();
         // Another principal's session gets the same refusal as one that does not exist.
         let session = session.filter(|session| *session.principal == *principal).ok_or_else(unknown)?;
         if session.is_idle(Instant::now(), self.rules.get().limits.session_idle) {
@@ -186,11 +185,11 @@ impl PendingSession {
     }
 
     /// Registers the session, so that requests can find it, and returns its id.
-    pub(super) fn register(mut self) -> SessionId {
+    pub(super) fn register(mut self) -> HeaderValue {
         let session = self.session.take().expect("it is registered once");
-        let id = session.id;
+        let id = session.id.clone();
         let mut table = lock(&self.sessions.table);
-        table.insert(id, session);
+        table.insert(id.clone(), session);
         self.sessions.load.sessions.fetch_add(1, Relaxed);
         drop(table);
         id
@@ -203,6 +202,13 @@ impl Drop for PendingSession {
             self.sessions.close(&session);
         }
     }
+}
+
+/// Draws an id of 128 random bits, or returns `None` if no random numbers are available.
+fn draw_id() -> Option<HeaderValue> {
+    let mut bytes = [0; 16];
+    rustls::crypto::ring::default_provider().secure_random.fill(&mut bytes).ok()?;
+    HeaderValue::try_from(format!("{:032x}", u128::from_be_bytes(bytes))).ok()
 }
 
 fn unknown() -> RequestRefusal {
@@ -218,3 +224,16 @@ const CLOSE: Duration = Duration::from_secs(5);
 const LATER: Duration = Duration::from_secs(30);
 /// The longest time between two sweeps.
 const SWEEP: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_32_small_hexadecimal_digits() {
+        let id = draw_id().unwrap();
+        let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        assert!(id.len() == 32 && id.as_bytes().iter().all(is_digit), "{id:?}");
+        assert_ne!(draw_id().unwrap(), id);
+    }
+}

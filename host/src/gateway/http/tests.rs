@@ -8,6 +8,7 @@ mod pages;
 mod posts;
 mod safety;
 mod sessions;
+
 #[cfg(unix)]
 mod socket;
 mod streams;
@@ -26,10 +27,10 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::context::HttpState;
+use super::context::ServerParts;
 use super::control::HttpControl;
 use super::hosts::{AllowedHosts, ConnectionInfo};
 use super::options::{CertificateFiles, HttpOptions};
-use super::parts::ServerParts;
 use super::timer::ConnectionTimer;
 use super::tokens::{Authenticator, Tokens};
 use super::{HttpServer, connection};

@@ -28,17 +28,6 @@ pub(super) struct ConnectionTimer {
     identified: AtomicBool,
 }
 
-/// The result of checking the timer.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum TimerVerdict {
-    /// Check again at this time.
-    InTime(Instant),
-    /// The body of a request is late; check again at this time.
-    BodyLate(Instant),
-    /// Close the connection for this reason.
-    Close(&'static str),
-}
-
 impl ConnectionTimer {
     pub(super) fn new(limits: &ConnectionTimeouts) -> Arc<Self> {
         Arc::new(ConnectionTimer {
@@ -79,8 +68,8 @@ impl ConnectionTimer {
         self.body_late.load(Relaxed)
     }
 
-    /// Compares the current phase with its limit.
-    pub(super) fn check(&self, now: Instant) -> TimerVerdict {
+    /// Compares the current phase with its limit; returns when to check again, or why to close the connection.
+    pub(super) fn check(&self, now: Instant) -> Result<Instant, &'static str> {
         let elapsed = |since: u64| now.saturating_duration_since(self.start + Duration::from_nanos(since));
         let ConnectionTimeouts { idle, unidentified, header, body, write, .. } = self.limits;
         // The phase began with the head.
@@ -90,7 +79,7 @@ impl ConnectionTimer {
         let stalled = self.stalled.load(Relaxed);
         if stalled != u64::MAX {
             match write.checked_sub(elapsed(stalled)) {
-                None | Some(Duration::ZERO) => return TimerVerdict::Close("the client does not read the response"),
+                None | Some(Duration::ZERO) => return Err("the client does not read the response"),
                 Some(left) => next = next.min(left),
             }
         }
@@ -99,17 +88,17 @@ impl ConnectionTimer {
             false => limit.min(unidentified),
         };
         let (limit, verdict) = match self.phase.load(Relaxed) {
-            IDLE if stalled == u64::MAX => (of_known(idle), TimerVerdict::Close("idle for too long")),
-            HEAD => (of_known(header), TimerVerdict::Close("the client takes too long to send a request head")),
-            BODY if !self.is_body_late() => (body, TimerVerdict::BodyLate(now + next)),
-            _ => return TimerVerdict::InTime(now + next),
+            IDLE if stalled == u64::MAX => (of_known(idle), Err("idle for too long")),
+            HEAD => (of_known(header), Err("the client takes too long to send a request head")),
+            BODY if !self.is_body_late() => (body, Ok(now + next)),
+            _ => return Ok(now + next),
         };
         match limit.checked_sub(elapsed(self.since.load(Relaxed))) {
             None | Some(Duration::ZERO) => {
                 self.body_late.store(true, Relaxed);
                 verdict
             }
-            Some(left) => TimerVerdict::InTime(now + next.min(left)),
+            Some(left) => Ok(now + next.min(left)),
         }
     }
 
@@ -210,30 +199,30 @@ mod tests {
             ..ConnectionTimeouts::default()
         };
         let stranger = ConnectionTimer::new(&limits);
-        assert_eq!(stranger.check(stranger.start + seconds(6)), TimerVerdict::InTime(stranger.start + seconds(7)));
-        assert!(matches!(stranger.check(stranger.start + seconds(7)), TimerVerdict::Close(_)));
+        assert_eq!(stranger.check(stranger.start + seconds(6)), Ok(stranger.start + seconds(7)));
+        assert!(stranger.check(stranger.start + seconds(7)).is_err());
         drop(stranger.start_request());
-        assert!(matches!(stranger.check(stranger.start + seconds(8)), TimerVerdict::Close(_)));
+        assert!(stranger.check(stranger.start + seconds(8)).is_err());
         let limits = ConnectionTimeouts { unidentified: seconds(10), ..limits };
         let timer = ConnectionTimer::new(&limits);
         timer.mark_identified();
         let at = |after| timer.start + seconds(after);
-        assert_eq!(timer.check(at(9)), TimerVerdict::InTime(at(10)));
-        assert!(matches!(timer.check(at(10)), TimerVerdict::Close(_)));
+        assert_eq!(timer.check(at(9)), Ok(at(10)));
+        assert!(timer.check(at(10)).is_err());
         let busy = timer.start_request();
-        assert_eq!(timer.check(at(10)), TimerVerdict::InTime(at(20)));
-        assert_eq!(timer.check(at(25)), TimerVerdict::InTime(at(30)));
+        assert_eq!(timer.check(at(10)), Ok(at(20)));
+        assert_eq!(timer.check(at(25)), Ok(at(30)));
         assert!(!timer.is_body_late());
-        assert_eq!(timer.check(at(30)), TimerVerdict::BodyLate(at(40)));
+        assert_eq!(timer.check(at(30)), Ok(at(40)));
         assert!(timer.is_body_late());
         timer.mark_body_read();
-        assert_eq!(timer.check(at(1000)), TimerVerdict::InTime(at(1010)));
+        assert_eq!(timer.check(at(1000)), Ok(at(1010)));
         drop(busy);
-        assert!(matches!(timer.check(at(5)), TimerVerdict::InTime(_)));
-        assert!(matches!(timer.check(at(101)), TimerVerdict::Close(_)));
+        assert!(timer.check(at(5)).is_ok());
+        assert!(timer.check(at(101)).is_err());
         drop(timer.start_request());
         timer.stalled.store(seconds(50).as_nanos() as u64, Relaxed);
-        assert!(matches!(timer.check(at(79)), TimerVerdict::InTime(_)));
-        assert!(matches!(timer.check(at(80)), TimerVerdict::Close(_)));
+        assert!(timer.check(at(79)).is_ok());
+        assert!(timer.check(at(80)).is_err());
     }
 }

@@ -15,7 +15,7 @@ use tracing::{info, warn};
 
 use super::error::HttpServerError;
 use super::options::CertificateFiles;
-use crate::gateway::lock::lock;
+use crate::lock::lock;
 use crate::ownership;
 
 /// The TLS certificate of a server.

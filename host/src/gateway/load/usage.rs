@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use crate::gateway::client::Principal;
-use crate::gateway::lock::lock;
 use crate::gateway::refusal::LimitReached;
+use crate::lock::lock;
 
 /// The resources that one principal uses now.
 #[derive(Debug, Default)]
@@ -111,12 +111,8 @@ impl LimitedResource {
 
 /// Adds `amount` to the count unless that exceeds `most`, and returns whether it fits.
 fn take(count: &AtomicUsize, amount: usize, most: usize) -> bool {
-    let before = count.fetch_add(amount, Relaxed);
-    let fits = before.saturating_add(amount) <= most;
-    if !fits {
-        count.fetch_sub(amount, Relaxed);
-    }
-    fits
+    let added = |count: usize| count.checked_add(amount).filter(|count| *count <= most);
+    count.fetch_update(Relaxed, Relaxed, added).is_ok()
 }
 
 #[cfg(test)]

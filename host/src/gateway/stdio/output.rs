@@ -13,8 +13,8 @@ use tokio::task::JoinHandle;
 
 use crate::gateway::client::{ClientSink, SinkError};
 use crate::gateway::load::LoadLimiter;
-use crate::gateway::lock::lock;
 use crate::json;
+use crate::lock::lock;
 use crate::transport::BoxFuture;
 
 /// The output to the client.

@@ -2,24 +2,25 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Mutex;
 use std::sync::mpsc::Receiver;
-use std::sync::{Mutex, PoisonError};
 
-use super::super::candidate::{Candidate, CandidateSettings, SettingsQuery, masks_less, unknown_principal};
+use super::super::candidate::{Candidate, CandidateSettings, masks_less, unknown_principal};
 use super::super::compare::compare;
 use super::super::difference::{Difference, DifferenceKind};
 use super::super::digest_cache::DigestCache;
 use super::super::directive::{RecordedDirective, is_answer};
 use super::super::latest_offers;
 use super::super::line::{self, LineDamage, MaskedPart, Record};
-use super::super::reader::{LinePosition, LineState, SharedPartError};
+use super::super::reader::{LinePosition, LineState};
 use super::super::replay::{ReplayCall, ReplayError, Replayer};
 use super::super::report::{BacktestReport, CallExample};
 use super::super::tool_resolver::ToolResolver;
-use super::shared::{BacktestContext, BacktestError, LineBatch, RecordFilter};
+use super::{BacktestContext, BacktestError, LineBatch, RecordFilter};
 use crate::decide::Decide;
+use crate::lock::lock;
 use crate::logic::types::{ToolRef, filtering};
-use crate::logic::{Component, EMBEDDED_DIGEST, LogicError};
+use crate::logic::{Component, EMBEDDED_DIGEST};
 
 /// A worker that replays records on component instances of its own.
 pub(super) struct BacktestWorker<'a> {
@@ -41,7 +42,7 @@ impl<'a> BacktestWorker<'a> {
 
     pub(super) fn run(mut self, batches: &Mutex<Receiver<LineBatch>>) -> Result<BacktestReport, BacktestError> {
         loop {
-            let batch = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let batch = lock(batches).recv();
             let Ok(batch) = batch else { return Ok(self.report) };
             for (spot, found, line) in batch {
                 if self.shared.is_aborted() {
@@ -83,20 +84,21 @@ impl<'a> BacktestWorker<'a> {
         let (id, at) = (record.id.clone(), record.at.clone());
         match self.replay(spot, record) {
             Ok(()) => {}
-            Err(ReplayFailure::Missing(what)) => *self.report.missing.entry(what).or_default() += 1,
-            Err(ReplayFailure::Crashed(why)) => {
+            Err(error) if error.is_crash() => {
+                let why = error.summary();
                 self.shared.count_crash();
                 // A crashed instance cannot be used for the next call.
                 self.replayers.clear();
                 let example = CallExample { id, at, was: String::new(), now: why.to_owned() };
-                self.report.add_crash(spot, example, why);
+                self.report.crashed.entry(why).or_default().add(spot, example);
             }
-            Err(ReplayFailure::Logic(error)) => return Err(error.into()),
+            Err(ReplayError::Logic(error)) => return Err(error.into()),
+            Err(missing) => *self.report.missing.entry(missing.to_string()).or_default() += 1,
         }
         Ok(())
     }
 
-    fn replay(&mut self, spot: &LinePosition, record: Record) -> Result<(), ReplayFailure> {
+    fn replay(&mut self, spot: &LinePosition, record: Record) -> Result<(), ReplayError> {
         let Candidate { component, config } = &self.shared.candidate;
         let parts = &self.shared.parts;
         let recorded = parts.settings(&record.settings)?;
@@ -110,9 +112,8 @@ impl<'a> BacktestWorker<'a> {
         })?;
         let settings = match config {
             Some(config) => {
-                let whose =
-                    SettingsQuery { settings: &recorded, principal: record.principal.as_deref(), limit: record.limit };
-                self.candidate_settings.settings(config, whose, replayer)?
+                let principal = record.principal.as_deref();
+                self.candidate_settings.settings(config, &recorded, principal, record.limit, replayer)?
             }
             None => Some(recorded.clone()),
         };
@@ -131,7 +132,7 @@ impl<'a> BacktestWorker<'a> {
         };
         // A call that crashes the component still ends with a result, but the component did not produce it.
         if let Some(fault) = replayer.take_fault() {
-            return Err(ReplayError::from(fault).into());
+            return Err(fault.into());
         }
         if record.unreplayable.is_some() {
             self.judge_rules(spot, &record, &now);
@@ -238,7 +239,7 @@ impl<'a> BacktestWorker<'a> {
 fn embedded<'r>(
     shared: &BacktestContext<'_>,
     replayers: &'r mut HashMap<String, Replayer>,
-) -> Result<&'r mut Replayer, ReplayFailure> {
+) -> Result<&'r mut Replayer, ReplayError> {
     start(replayers, EMBEDDED_DIGEST, || shared.get(EMBEDDED_DIGEST))
 }
 
@@ -247,42 +248,11 @@ fn start<'r>(
     replayers: &'r mut HashMap<String, Replayer>,
     digest: &str,
     load: impl FnOnce() -> Result<Component, String>,
-) -> Result<&'r mut Replayer, ReplayFailure> {
+) -> Result<&'r mut Replayer, ReplayError> {
     Ok(match replayers.entry(digest.to_owned()) {
         Entry::Occupied(known) => known.into_mut(),
-        Entry::Vacant(new) => new.insert(Replayer::new(load().map_err(ReplayFailure::Missing)?)?),
+        Entry::Vacant(new) => new.insert(Replayer::new(load().map_err(ReplayError::Missing)?)?),
     })
-}
-
-/// The reason why a call was not replayed.
-enum ReplayFailure {
-    /// Something that the replay needs is missing.
-    Missing(String),
-    /// The component crashed, for this reason.
-    Crashed(&'static str),
-    Logic(LogicError),
-}
-
-impl From<SharedPartError> for ReplayFailure {
-    fn from(error: SharedPartError) -> Self {
-        ReplayFailure::Missing(error.to_string())
-    }
-}
-
-impl From<LogicError> for ReplayFailure {
-    fn from(error: LogicError) -> Self {
-        ReplayError::from(error).into()
-    }
-}
-
-impl From<ReplayError> for ReplayFailure {
-    fn from(error: ReplayError) -> Self {
-        match error {
-            ReplayError::Settings(_) => ReplayFailure::Missing(error.to_string()),
-            _ if error.is_crash() => ReplayFailure::Crashed(error.summary()),
-            ReplayError::Logic(error) => ReplayFailure::Logic(error),
-        }
-    }
 }
 
 const MOST_TOOLS: usize = 10_000;

@@ -11,7 +11,7 @@ use crate::lock::lock;
 
 /// A process group that we started, identified by its leader.
 pub(super) struct ProcessGroup {
-    leader: u32,
+    pub(super) leader: u32,
     /// The watchdog's entry; `None` once the group is gone, because its number may then be reused.
     entry: Mutex<Option<WatchdogEntry>>,
 }
@@ -21,11 +21,6 @@ impl ProcessGroup {
     pub(super) fn new(leader: u32, mut entry: WatchdogEntry) -> Self {
         entry.started(leader);
         ProcessGroup { leader, entry: Mutex::new(Some(entry)) }
-    }
-
-    /// Returns the process that leads the group.
-    pub(super) fn leader(&self) -> u32 {
-        self.leader
     }
 
     /// Notes that the leader has ended; if it was the last member, the group is gone too.

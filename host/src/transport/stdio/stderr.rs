@@ -8,6 +8,7 @@ use tokio::net::unix::pipe;
 use super::excerpt;
 use crate::config::secrets::Secrets;
 use crate::lock::lock;
+use crate::visible::cut;
 
 /// The end of the output, without secrets.
 #[derive(Default)]
@@ -64,14 +65,14 @@ impl StderrTail {
         };
         let lines: Vec<&str> = whole.trim_end().lines().collect();
         let (before, last) = lines.split_at(lines.len().saturating_sub(MOST_LINES));
-        let mut shown: Vec<String> = last.iter().map(|line| cut(line)).collect();
+        let mut shown: Vec<String> = last.iter().map(|line| cut(line, MOST_SHOWN)).collect();
         // A long stack trace must not push out the error message before it.
         let told = last.iter().any(|line| names_error(line));
         if let Some(place) = before.iter().rposition(|line| names_error(line)).filter(|_| !told) {
             if place + 1 < before.len() {
                 shown.insert(0, "…".to_owned());
             }
-            shown.insert(0, cut(before[place]));
+            shown.insert(0, cut(before[place], MOST_SHOWN));
         }
         shown.join("\n")
     }
@@ -90,13 +91,6 @@ impl StderrTail {
 fn names_error(line: &str) -> bool {
     let line = line.to_ascii_lowercase();
     !line.starts_with(char::is_whitespace) && ERRORS.iter().any(|word| line.contains(word))
-}
-
-fn cut(line: &str) -> String {
-    match line.char_indices().nth(MOST_SHOWN) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
 }
 
 /// Assembles lines from chunks, and logs them.

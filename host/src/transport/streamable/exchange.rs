@@ -7,7 +7,7 @@ use reqwest::{Response, StatusCode};
 use tracing::{debug, warn};
 
 use super::answer::{self, MessageKind};
-use super::shared::{ExtraHeaders, HttpShared};
+use super::{ExtraHeaders, HttpShared};
 use crate::failure::{Failure, RequestError};
 use crate::lock::lock;
 use crate::rpc::Message;
@@ -59,9 +59,9 @@ pub(super) async fn follow(
                 return Ok(StreamRest { response, parser });
             }
         }
-        wait = parser.retry().unwrap_or(wait);
+        wait = parser.retry.unwrap_or(wait);
         // A new id counts as progress: a server that wants to be polled sends a new one each time.
-        if let Some(id) = parser.last_id().filter(|id| Some(*id) != last_id.as_deref()) {
+        if let Some(id) = parser.last_id.as_deref().filter(|id| Some(*id) != last_id.as_deref()) {
             last_id = Some(id.to_owned());
             progress = true;
         }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::exchange::{RETRY, SHORTEST};
-use super::shared::{ExtraHeaders, HttpShared};
+use super::{ExtraHeaders, HttpShared};
 use crate::transport::events::SseParser;
 use crate::web::body::{self, BodyKind};
 
@@ -64,11 +64,11 @@ async fn read(link: &HttpShared, mut response: Response, place: &mut StreamPosit
             return false;
         }
     }
-    if let Some(id) = parser.last_id() {
+    if let Some(id) = parser.last_id.as_deref() {
         came = came && Some(id) != place.last_id.as_deref();
         place.last_id = Some(id.to_owned()).filter(|id| !id.is_empty());
     }
-    place.retry = parser.retry().or(place.retry);
+    place.retry = parser.retry.or(place.retry);
     came
 }
 

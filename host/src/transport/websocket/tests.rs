@@ -267,7 +267,7 @@ async fn a_server_that_sends_pings_and_reads_nothing_does_not_fill_the_memory() 
 #[tokio::test]
 async fn a_message_that_is_longer_than_a_frame_arrives_whole() {
     let mut bench = bench().await;
-    let long = "é".repeat(2 * frames::LONGEST);
+    let long = "é".repeat(2 * socket::LONGEST);
     let (sent, came) = tokio::join!(soon(bench.transport.send(request(1, &long))), soon(bench.peer.next()));
     assert_eq!(sent, Ok(Delivery::Written));
     assert!(came.unwrap().unwrap() == Message::text(long));

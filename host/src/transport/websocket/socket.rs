@@ -1,14 +1,19 @@
-//! The WebSocket handshake, over the HTTP client of the network transports (RFC 6455 §4).
+//! Opens a WebSocket, and sends messages over it as frames.
 
+use bytes::Bytes;
+use futures_util::SinkExt;
+use futures_util::stream::SplitSink;
 use http::header::{self, HeaderValue};
 use http::{Method, StatusCode};
 use reqwest::{Response, Upgraded};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::frames;
 use crate::failure::{Failure, RequestError};
 use crate::web::site::RemoteSite;
 use crate::web::{HttpVersion, WebClient, WebRequest};
@@ -39,7 +44,7 @@ pub(super) async fn connect(site: &RemoteSite) -> Result<WebSocketStream<Upgrade
     }
     check(&response, &key).map_err(|how| unsent(Failure::Protocol(how)))?;
     let upgraded = response.upgrade().await.map_err(|_| unsent(Failure::Closed))?;
-    let config = frames::config(site.max_message_bytes);
+    let config = config(site.max_message_bytes);
     Ok(WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await)
 }
 
@@ -58,4 +63,47 @@ fn check(response: &Response, key: &str) -> Result<(), String> {
     }
 }
 
+/// The writing half of a connection.
+pub(super) type Sink = SplitSink<WebSocketStream<Upgraded>, Message>;
+
+/// Returns the limits of a connection with messages of up to this size.
+pub(super) fn config(max_message_bytes: usize) -> WebSocketConfig {
+    let max = Some(max_message_bytes);
+    let config = WebSocketConfig::default().max_message_size(max).max_frame_size(max).read_buffer_size(READ_BUFFER);
+    config.max_write_buffer_size(2 * LONGEST)
+}
+
+/// Sends a message in as many frames as needed.
+pub(super) async fn send(sink: &mut Sink, text: String) -> Result<(), Error> {
+    if text.len() <= LONGEST {
+        return send_one(sink, Message::text(text)).await;
+    }
+    let mut rest = Bytes::from(text);
+    let mut kind = Data::Text;
+    while !rest.is_empty() {
+        let part = rest.split_to(rest.len().min(LONGEST));
+        let frame = Frame::message(part, OpCode::Data(kind), rest.is_empty());
+        send_one(sink, Message::Frame(frame)).await?;
+        kind = Data::Continue;
+    }
+    Ok(())
+}
+
+/// Sends one frame; if answers to pings have filled the buffer, flushes them first.
+pub(super) async fn send_one(sink: &mut Sink, mut message: Message) -> Result<(), Error> {
+    loop {
+        match sink.send(message).await {
+            Err(Error::WriteBufferFull(unsent)) => {
+                sink.flush().await?;
+                message = *unsent;
+            }
+            sent => return sent,
+        }
+    }
+}
+
 const PROTOCOL: &str = "mcp";
+/// The longest frame that we send: half of the write buffer.
+pub(super) const LONGEST: usize = 1 << 20;
+/// Small, because there may be many idle connections; large messages are read in several pieces.
+const READ_BUFFER: usize = 16 * 1024;

@@ -1,6 +1,6 @@
-//! Checks which media types a client sends and accepts.
+//! Checks the headers of a request: which media types a client sends and accepts, and that none repeats that must not.
 
-use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN};
 use http::{HeaderValue, Method, StatusCode};
 
 use crate::gateway::refusal::RequestRefusal;
@@ -72,6 +72,28 @@ fn is_json(value: &HeaderValue) -> bool {
     kind.trim_ascii().eq_ignore_ascii_case(b"application/json")
 }
 
+/// Refuses a request that repeats a header which must be unique: of two, a proxy may have checked the one that the
+/// gateway ignores. hyper checks the headers about the length.
+pub(super) fn check_single(headers: &HeaderMap) -> Result<(), RequestRefusal> {
+    let repeated = |name: &&HeaderName| is_single(name) && headers.get_all(*name).iter().nth(1).is_some();
+    match headers.keys().find(repeated) {
+        Some(name) => {
+            let message = format!("header {name} is repeated: send it once");
+            Err(RequestRefusal::new(StatusCode::BAD_REQUEST, message))
+        }
+        None => Ok(()),
+    }
+}
+
+fn is_single(name: &HeaderName) -> bool {
+    let known = [AUTHORIZATION, HOST, ORIGIN, CONTENT_TYPE, CONTENT_ENCODING];
+    let name = name.as_str();
+    known.iter().any(|known| known == name)
+        || name == "last-event-id"
+        || name.starts_with("mcp-")
+        || name.starts_with("sec-fetch-")
+}
+
 const EVENT_STREAM: &str = "text/event-stream";
 
 #[cfg(test)]
@@ -126,6 +148,29 @@ mod tests {
             let pairs = [(ACCEPT, "*/*"), (CONTENT_TYPE, kind), (CONTENT_ENCODING, encoding)];
             let headers = pairs.into_iter().map(|(name, value)| (name, value.parse().unwrap())).collect();
             assert_eq!(check_post(&headers).is_ok(), expected, "{kind} {encoding}");
+        }
+    }
+
+    #[test]
+    fn what_says_who_asks_or_what_for_is_said_once() {
+        for (name, once) in [
+            ("authorization", true),
+            ("host", true),
+            ("origin", true),
+            ("content-type", true),
+            ("mcp-session-id", true),
+            ("mcp-protocol-version", true),
+            ("mcp-param-region", true),
+            ("sec-fetch-site", true),
+            ("accept", false),
+            ("x-forwarded-for", false),
+            ("cookie", false),
+        ] {
+            let name = HeaderName::from_static(name);
+            let mut headers = HeaderMap::from_iter([(name.clone(), "a".parse().unwrap())]);
+            assert!(check_single(&headers).is_ok(), "{name}");
+            headers.append(&name, "a".parse().unwrap());
+            assert_eq!(check_single(&headers).is_err(), once, "{name}");
         }
     }
 }
