@@ -198,7 +198,7 @@ impl CliContext {
             ..RegistryOptions::default()
         };
         let registry = Registry::new(&logic.component(logic.limits())?, config, options)?;
-        let gate = Gate::open(&registry, view)?;
+        let gate = Gate::open(&registry, view.in_new_session())?;
         Ok(CliContext { gate, only: servers.server, printer: Printer(Arc::clone(secrets)) })
     }
 
