@@ -7,18 +7,12 @@ type MaskingKey = ConfigKey<Masking>;
 
 /// The keys of `masking`.
 pub(crate) const MASKING: &[MaskingKey] = &[
-    MaskingKey::rule(
-        "groups",
-        KeyForm::Texts(|masking, texts| masking.groups = texts),
-        "Names of built-in groups: basic, secrets, security, kubernetes, cloud, all.",
-    )
-    .default("[]"),
-    MaskingKey::rule(
-        "patterns",
-        KeyForm::Texts(|masking, texts| masking.patterns = texts),
-        "Names of built-in patterns, such as email or github_token.",
-    )
-    .default("[]"),
+    MaskingKey::rule("groups", KeyForm::Texts(|masking, texts| masking.groups = texts))
+        .about("Names of built-in groups: basic, secrets, security, kubernetes, cloud, all.")
+        .default("[]"),
+    MaskingKey::rule("patterns", KeyForm::Texts(|masking, texts| masking.patterns = texts))
+        .about("Names of built-in patterns, such as email or github_token.")
+        .default("[]"),
     MaskingKey::rule(
         "custom",
         KeyForm::Custom(
@@ -35,8 +29,8 @@ pub(crate) const MASKING: &[MaskingKey] = &[
                 Ok(())
             },
         ),
-        "Patterns of your own.",
     )
+    .about("Patterns of your own.")
     .default("[]"),
 ];
 
@@ -44,18 +38,12 @@ type CustomMaskKey = ConfigKey<CustomMask>;
 
 /// The keys of a custom mask.
 pub(crate) const CUSTOM: &[CustomMaskKey] = &[
-    CustomMaskKey::new(
-        "pattern",
-        KeyForm::Text(|mask, text| mask.pattern = text),
-        "A regular expression; if it has a group named `value`, only that group is replaced.",
-    ),
-    CustomMaskKey::new(
-        "replacement",
-        KeyForm::Text(|mask, text| mask.replacement = text),
-        "The text to put in its place.",
-    )
-    .default("\"[MASKED]\""),
-    CustomMaskKey::new("name", KeyForm::Text(|mask, text| mask.name = Some(text)), "A name to show to people."),
+    CustomMaskKey::new("pattern", KeyForm::Text(|mask, text| mask.pattern = text))
+        .about("A regular expression; if it has a group named `value`, only that group is replaced."),
+    CustomMaskKey::new("replacement", KeyForm::Text(|mask, text| mask.replacement = text))
+        .about("The text to put in its place.")
+        .default("\"[MASKED]\""),
+    CustomMaskKey::new("name", KeyForm::Text(|mask, text| mask.name = Some(text))).about("A name to show to people."),
 ];
 
 const MASKED: &str = "[MASKED]";

@@ -26,135 +26,89 @@ type Key = ConfigKey<ServerDraft>;
 
 /// The keys of a server.
 pub(crate) const SERVER: &[Key] = &[
-    Key::new(
-        "type",
-        KeyForm::Custom(
+    Key::new("type", KeyForm::Custom(
             || json!({"enum": ["stdio", "http", "sse", "websocket"]}),
             |draft, field, _| field.text().map(|kind| draft.kind = Some((kind, field.node.place.clone()))),
-        ),
-        "The transport; default: stdio with `command`, http with `url`.",
-    )
+        ))
+.about("The transport; default: stdio with `command`, http with `url`.")
     .aliased(&["transport", "transportType"]),
-    Key::rule("enabled", KeyForm::Flag(|draft, flag| draft.server.enabled &= flag), "Whether the server may be used.")
+    Key::rule("enabled", KeyForm::Flag(|draft, flag| draft.server.enabled &= flag))
+.about("Whether the server may be used.")
         .default("true")
         .aliased(&["isActive", "active", "enable"]),
-    Key::new(
-        "command",
-        KeyForm::Custom(schema::command, read_command),
-        "The program to run, by name or path, or a list of the program and its first arguments.",
-    )
+    Key::new("command", KeyForm::Custom(schema::command, read_command))
+.about("The program to run, by name or path, or a list of the program and its first arguments.")
     .aliased(&["cmd"]),
-    Key::new("args", KeyForm::UnexpandedTexts(|draft, texts| draft.server.args = texts), "The program's arguments.")
+    Key::new("args", KeyForm::UnexpandedTexts(|draft, texts| draft.server.args = texts))
+.about("The program's arguments.")
         .default("[]")
         .aliased(&["arguments"]),
-    Key::new(
-        "env",
-        KeyForm::Custom(schema::text_map, |draft, field, context| {
+    Key::new("env", KeyForm::Custom(schema::text_map, |draft, field, context| {
             read_env(field, context).map(|variables| draft.server.env.extend(variables))
-        }),
-        "Environment variables for the program; they override all others.",
-    )
+        }))
+.about("Environment variables for the program; they override all others.")
     .default("{}")
     .aliased(&["environment", "envs"]),
-    Key::new(
-        "env_file",
-        KeyForm::UnexpandedText(|draft, text| draft.server.env_file = Some(text)),
-        "A file with more variables, one KEY=value per line.",
-    ),
-    Key::rule(
-        "inherit_env",
-        KeyForm::choice(&ChoiceForm(INHERIT, |draft, choice| draft.server.inherit_env = choice)),
-        "Which variables the program inherits; scoped omits those of other servers, the summarizer and the gateway.",
-    )
+    Key::new("env_file", KeyForm::UnexpandedText(|draft, text| draft.server.env_file = Some(text)))
+.about("A file with more variables, one KEY=value per line."),
+    Key::rule("inherit_env", KeyForm::choice(&ChoiceForm(INHERIT, |draft, choice| draft.server.inherit_env = choice)))
+.about("Which variables the program inherits; scoped omits those of other servers, the summarizer and the gateway.")
     .default("\"scoped\""),
-    Key::new(
-        "pass_env",
-        KeyForm::Custom(schema::texts, |draft, field, _| {
+    Key::new("pass_env", KeyForm::Custom(schema::texts, |draft, field, _| {
             // Codex also writes a variable as a map with a `name`.
             field.texts_or_maps("name").map(|names| draft.server.pass_env = names)
-        }),
-        "Variables that the program always inherits if they are set, whatever `inherit_env` says.",
-    )
+        }))
+.about("Variables that the program always inherits if they are set, whatever `inherit_env` says.")
     .default("[]")
     .aliased(&["env_vars"]),
-    Key::new(
-        "working_dir",
-        KeyForm::UnexpandedText(|draft, text| draft.server.working_dir = Some(text)),
-        "The program's working directory, relative to this file.",
-    )
+    Key::new("working_dir", KeyForm::UnexpandedText(|draft, text| draft.server.working_dir = Some(text)))
+.about("The program's working directory, relative to this file.")
     .aliased(&["cwd", "workingDirectory"]),
-    Key::new(
-        "url",
-        KeyForm::UnexpandedText(|draft, text| draft.server.url = Some(text)),
-        "The address: http://, https://, ws:// or wss://.",
-    )
+    Key::new("url", KeyForm::UnexpandedText(|draft, text| draft.server.url = Some(text)))
+.about("The address: http://, https://, ws:// or wss://.")
     .aliased(&["baseUrl", "serverUrl", "endpoint", "uri"]),
-    Key::new(
-        "headers",
-        KeyForm::Custom(schema::text_map, |draft, field, context| {
+    Key::new("headers", KeyForm::Custom(schema::text_map, |draft, field, context| {
             field.unexpanded_map(context).map(|headers| draft.server.headers.extend(headers))
-        }),
-        "HTTP headers for every request.",
-    )
+        }))
+.about("HTTP headers for every request.")
     .default("{}")
     .aliased(&["http_headers"]),
-    Key::new(
-        "auth",
-        KeyForm::Custom(
+    Key::new("auth", KeyForm::Custom(
             || schema::object(auth::AUTH),
             |draft, field, context| auth::read_auth(field, context).map(|auth| draft.server.auth = auth),
-        ),
-        "How toolgate authenticates to the server.",
-    )
+        ))
+.about("How toolgate authenticates to the server.")
     .default("{}"),
-    Key::new(
-        "tls",
-        KeyForm::section(&SectionForm(TLS, |draft| &mut draft.server.tls)),
-        "How to check the server's certificate, and which client certificate to present.",
-    )
+    Key::new("tls", KeyForm::section(&SectionForm(TLS, |draft| &mut draft.server.tls)))
+.about("How to check the server's certificate, and which client certificate to present.")
     .default("{}"),
-    Key::new(
-        "protocol",
-        KeyForm::choice(&ChoiceForm(PROTOCOL, |draft, choice| draft.server.protocol = choice)),
-        "Which version of MCP to speak: `auto` asks the server, `legacy` is any with `initialize`, or 2026-07-28.",
-    )
+    Key::new("protocol", KeyForm::choice(&ChoiceForm(PROTOCOL, |draft, choice| draft.server.protocol = choice)))
+.about("Which version of MCP to speak: `auto` asks the server, `legacy` is any with `initialize`, or 2026-07-28.")
     .default("\"auto\""),
-    Key::new(
-        "timeouts",
-        KeyForm::Custom(
+    Key::new("timeouts", KeyForm::Custom(
             || schema::object(TIMEOUTS),
             |draft, field, context| {
                 draft.total_given = field.node.at("total").is_some();
                 read_keys(TIMEOUTS, &mut draft.server.timeouts, field, context);
                 Ok(())
             },
-        ),
-        "Time limits for requests to the server.",
-    )
+        ))
+.about("Time limits for requests to the server.")
     .default("{}"),
-    Key::new(
-        "max_message_bytes",
-        KeyForm::BytesFrom(1024, "expected at least 1KiB, enough for a handshake", |draft, bytes| {
+    Key::new("max_message_bytes", KeyForm::BytesFrom(1024, "expected at least 1KiB, enough for a handshake", |draft, bytes| {
             draft.server.max_message_bytes = bytes
-        }),
-        "The largest message to accept from the server.",
-    )
+        }))
+.about("The largest message to accept from the server.")
     .default("\"64MiB\""),
-    Key::new(
-        "max_list_bytes",
-        KeyForm::BytesFrom(1024, "expected at least 1KiB; no list fits into less", |draft, bytes| {
+    Key::new("max_list_bytes", KeyForm::BytesFrom(1024, "expected at least 1KiB; no list fits into less", |draft, bytes| {
             draft.server.max_list_bytes = bytes
-        }),
-        "The most bytes of each list (tools, resources, templates, prompts); the rest is dropped with a warning.",
-    )
+        }))
+.about("The most bytes of each list (tools, resources, templates, prompts); the rest is dropped with a warning.")
     .default("\"16MiB\""),
-    Key::new(
-        "grace",
-        KeyForm::Custom(schema::span, |draft, field, _| {
+    Key::new("grace", KeyForm::Custom(schema::span, |draft, field, _| {
             field.span(DurationUnit::Seconds).map(|span| draft.server.grace = span.unwrap_or_default())
-        }),
-        "How long the program may take to exit after its input closes, and again after SIGTERM, before it is killed.",
-    )
+        }))
+.about("How long the program may take to exit after its input closes, and again after SIGTERM, before it is killed.")
     .default("\"2s\""),
     lifecycle::eager(),
     lifecycle::shared(),
@@ -165,41 +119,26 @@ pub(crate) const SERVER: &[Key] = &[
     lifecycle::health_timeout(),
     lifecycle::probe_timeout(),
     lifecycle::health_probe(),
-    Key::new(
-        "queue",
-        KeyForm::Custom(schema::text, |draft, field, _| {
+    Key::new("queue", KeyForm::Custom(schema::text, |draft, field, _| {
             queues::read_queue_name(field).map(|queue| draft.server.queue = Some(queue))
-        }),
-        "The queue for calls of this server; servers that name the same queue share its slots. See `queues`.",
-    ),
-    Key::new(
-        "tool_queues",
-        KeyForm::Custom(schema::text_map, |draft, field, _| {
+        }))
+.about("The queue for calls of this server; servers that name the same queue share its slots. See `queues`."),
+    Key::new("tool_queues", KeyForm::Custom(schema::text_map, |draft, field, _| {
             let named = |(tool, queue): (&str, ConfigField<'_>)| {
                 Ok((queue.check_pattern(tool)?, queues::read_queue_name(&queue)?))
             };
             draft.server.tool_queues = field.entries()?.into_iter().map(named).collect::<Result<_, _>>()?;
             Ok(())
-        }),
-        "Queues for single tools, by name or glob; the first match is used instead of `queue`.",
-    )
+        }))
+.about("Queues for single tools, by name or glob; the first match is used instead of `queue`.")
     .default("{}"),
-    Key::new(
-        "max_concurrent",
-        KeyForm::Number(1, 10_000, |draft, number| draft.server.max_concurrent = Some(number)),
-        "The most concurrent calls of this server; default: limited only by its queue.",
-    ),
-    Key::rule(
-        "allow",
-        KeyForm::Custom(schema::texts, tools::read_allow),
-        "Names and globs of the only tools to offer; an empty list offers none. Default: all.",
-    )
+    Key::new("max_concurrent", KeyForm::Number(1, 10_000, |draft, number| draft.server.max_concurrent = Some(number)))
+.about("The most concurrent calls of this server; default: limited only by its queue."),
+    Key::rule("allow", KeyForm::Custom(schema::texts, tools::read_allow))
+.about("Names and globs of the only tools to offer; an empty list offers none. Default: all.")
     .aliased(&["allowedTools", "allowTools", "includeTools", "enabledTools"]),
-    Key::rule(
-        "deny",
-        KeyForm::Patterns(|draft, patterns| draft.server.deny = patterns),
-        "Names and globs of tools to hide; `deny` wins over `allow`.",
-    )
+    Key::rule("deny", KeyForm::Patterns(|draft, patterns| draft.server.deny = patterns))
+.about("Names and globs of tools to hide; `deny` wins over `allow`.")
     .default("[]")
     .aliased(&[
         "toolsDenied",
@@ -211,41 +150,26 @@ pub(crate) const SERVER: &[Key] = &[
         "excludeTools",
         "disabledTools",
     ]),
-    Key::rule(
-        "ask",
-        KeyForm::Patterns(|draft, patterns| draft.server.ask = patterns),
-        "Names and globs of tools whose calls a person must approve.",
-    )
+    Key::rule("ask", KeyForm::Patterns(|draft, patterns| draft.server.ask = patterns))
+.about("Names and globs of tools whose calls a person must approve.")
     .default("[]"),
-    Key::rule(
-        "requires",
-        KeyForm::Texts(|draft, texts| draft.server.requires = texts),
-        "Capabilities that a principal needs, all of them, to use this server.",
-    )
+    Key::rule("requires", KeyForm::Texts(|draft, texts| draft.server.requires = texts))
+.about("Capabilities that a principal needs, all of them, to use this server.")
     .default("[]"),
-    Key::rule(
-        "tools",
-        KeyForm::Custom(|| schema::map(schema::object(TOOL)), tools::read_tools),
-        "Settings for single tools, by name.",
-    )
+    Key::rule("tools", KeyForm::Custom(|| schema::map(schema::object(TOOL)), tools::read_tools))
+.about("Settings for single tools, by name.")
     .default("{}"),
-    Key::rule(
-        "masking",
-        KeyForm::Custom(
+    Key::rule("masking", KeyForm::Custom(
             || schema::object(MASKING),
             |draft, field, context| {
                 context.read_strictly(|context| read_keys(MASKING, &mut draft.server.masking, field, context));
                 Ok(())
             },
-        ),
-        "What to mask in this server's results, in addition to the top-level `masking`.",
-    )
+        ))
+.about("What to mask in this server's results, in addition to the top-level `masking`.")
     .default("{}"),
-    Key::new(
-        "instructions",
-        KeyForm::Text(|draft, text| draft.server.instructions = Some(text)),
-        "Instructions for the model that replace the server's own.",
-    ),
+    Key::new("instructions", KeyForm::Text(|draft, text| draft.server.instructions = Some(text)))
+.about("Instructions for the model that replace the server's own."),
     Key::hidden("toolsAllowed", KeyForm::Custom(schema::texts, tools::read_ai_agent_allow)).restricting(),
     Key::hidden("disabled", KeyForm::Flag(|draft, flag| draft.server.enabled &= !flag))
         .aliased(&["disable"])
