@@ -1,13 +1,14 @@
 //! A running gateway: how commands find it, ask it, and report failures.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::failure::{Failure as Cause, RequestError};
 use crate::gateway::socket::{self, RunningGateway};
+use crate::lock::lock;
 use crate::ownership;
 use crate::session::{Protocol, Session, SessionOptions};
 use crate::transport::endpoint::{Endpoint, RemoteSite, Tls};
@@ -63,7 +64,7 @@ impl RemoteGateway {
         if given.starts_with("http://") || given.starts_with("https://") {
             let token = token(args, &variables)?;
             if let Some(token) = &token {
-                secrets.lock().unwrap_or_else(PoisonError::into_inner).add(token);
+                lock(secrets).add(token);
             }
             return RemoteGateway::open(site_at(given, token, args), given.to_owned(), limit, secrets).await;
         }

@@ -35,12 +35,10 @@ pub fn environment(
     };
     let passed = server.pass_env.iter().filter_map(|name| variables.environment.get_key_value(name));
     environment.extend(passed.map(clone));
-    for (name, value) in env_file.iter().map(clone).chain(own) {
-        set(&mut environment, name, value);
-    }
+    environment.extend(env_file.iter().map(clone).chain(own));
     // Pass the lineage on in any case: a program without it could start toolgate without end.
     if let Some(lineage) = variables.environment.get(LINEAGE) {
-        set(&mut environment, LINEAGE.to_owned(), lineage.clone());
+        environment.insert(LINEAGE.to_owned(), lineage.clone());
     }
     environment
 }
@@ -104,14 +102,6 @@ fn is_basic(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     let known = BASIC.contains(&upper.as_str()) || BASIC_PREFIXES.iter().any(|prefix| upper.starts_with(prefix));
     known && !looks_secret(&upper)
-}
-
-/// Sets a variable; on Windows, names that differ only in case are the same variable.
-fn set(environment: &mut BTreeMap<String, String>, name: String, value: String) {
-    if cfg!(windows) {
-        environment.retain(|other, _| !other.eq_ignore_ascii_case(&name));
-    }
-    environment.insert(name, value);
 }
 
 const BASIC: &[&str] = &[

@@ -110,7 +110,6 @@ fn screen(text: &str, rows: usize) -> String {
 
 /// Returns the height of the terminal.
 fn rows() -> usize {
-    #[cfg(unix)]
     if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout())
         && size.ws_row > 0
     {
