@@ -8,10 +8,8 @@ pub use dotenv::{DotenvError, parse as parse_dotenv};
 
 use super::expand::{ExpandRules, INPUT_PREFIX, variables_used};
 use super::lineage::LINEAGE;
-use super::model::{
-    Config, GatewayRules, InheritEnv, ServerAuth, ServerConfig, SummarizerKind, SummarizerRules, UnexpandedText,
-};
-use super::secrets::looks_secret;
+use super::model::{Config, InheritEnv, ServerConfig, UnexpandedText};
+use super::secrets::{COMMON_VARIABLES, looks_secret};
 use super::variables::Variables;
 
 /// Returns the environment of a server's program: what `inherit_env` allows, the env file, and its own variables.
@@ -28,7 +26,7 @@ pub fn environment(
         InheritEnv::All => parent.map(clone).collect(),
         InheritEnv::Scoped => {
             let others = variables_of_others(server, config);
-            parent.filter(|(name, _)| !is_ours(name) && !others.contains(name.as_str())).map(clone).collect()
+            parent.filter(|(name, _)| !is_ours(name) && !others.contains(*name)).map(clone).collect()
         }
         InheritEnv::Minimal => parent.filter(|(name, _)| is_basic(name)).map(clone).collect(),
         InheritEnv::None => BTreeMap::new(),
@@ -45,50 +43,31 @@ pub fn environment(
 
 /// Returns the variables that the configuration uses for other servers, the summarizer or the gateway, but not for this
 /// server. Variables that every program needs are excluded.
-fn variables_of_others<'c>(server: &ServerConfig, config: &'c Config) -> BTreeSet<&'c str> {
-    let rules = ExpandRules::new(&config.settings);
-    let mut foreign: BTreeSet<&str> = config.servers.iter().flat_map(|other| variables_of(other, rules)).collect();
-    let summarizer = config.settings.summarizer.iter().flat_map(summarizer_texts);
-    let beside = summarizer.chain(gateway_texts(&config.settings.gateway));
-    foreign.extend(beside.flat_map(|text| variables_used(&text.text, rules)));
-    // Also if the server is not one of the file's own.
-    for name in variables_of(server, rules) {
-        foreign.remove(name);
+fn variables_of_others(server: &ServerConfig, config: &Config) -> BTreeSet<String> {
+    let settings = &config.settings;
+    let rules = ExpandRules::new(settings);
+    let mut foreign: BTreeSet<String> = config.servers.iter().flat_map(|other| variables_of(other, rules)).collect();
+    if let Some(mut summarizer) = settings.summarizer.clone() {
+        foreign.extend(summarizer.texts().into_iter().flat_map(|text| names_in(text, rules)));
     }
-    foreign.retain(|name| !is_basic(name));
+    let tls = settings.gateway.tls.iter().flat_map(|tls| [&tls.certificate, &tls.key]);
+    let of_gateway = settings.gateway.tokens.iter().map(|token| token.secret.text()).chain(tls);
+    foreign.extend(of_gateway.flat_map(|text| names_in(text, rules)));
+    // Also if the server is not one of the file's own.
+    let own = variables_of(server, rules);
+    foreign.retain(|name| !own.contains(name) && !is_basic(name));
     foreign
 }
 
-fn variables_of(server: &ServerConfig, rules: ExpandRules) -> BTreeSet<&str> {
-    let ServerConfig { command, args, env, env_file, working_dir, url, headers, auth, tls, pass_env, .. } = server;
-    let files = [&tls.ca, &tls.client_certificate, &tls.client_key];
-    let single = [command, env_file, working_dir, url].into_iter().chain(files).flatten();
-    let named = env.iter().chain(headers).map(|(_, value)| value);
-    let texts = single.chain(args).chain(named).chain(auth_texts(auth));
-    let names = texts.flat_map(|text| variables_used(&text.text, rules));
-    names.chain(pass_env.iter().map(String::as_str)).collect()
+fn variables_of(server: &ServerConfig, rules: ExpandRules) -> BTreeSet<String> {
+    let mut server = server.clone();
+    let mut names = BTreeSet::from_iter(std::mem::take(&mut server.pass_env));
+    names.extend(server.texts().into_iter().flat_map(|text| names_in(text, rules)));
+    names
 }
 
-fn summarizer_texts(summarizer: &SummarizerRules) -> Vec<&UnexpandedText> {
-    match &summarizer.how {
-        SummarizerKind::Command { program, args } => std::iter::once(program).chain(args).collect(),
-        SummarizerKind::Http { url, model, api_key } => [url, model].into_iter().chain(api_key).collect(),
-    }
-}
-
-fn gateway_texts(gateway: &GatewayRules) -> impl Iterator<Item = &UnexpandedText> {
-    let tls = gateway.tls.iter().flat_map(|tls| [&tls.certificate, &tls.key]);
-    gateway.tokens.iter().map(|token| token.secret.text()).chain(tls)
-}
-
-fn auth_texts(auth: &ServerAuth) -> Vec<&UnexpandedText> {
-    match auth {
-        ServerAuth::None => Vec::new(),
-        ServerAuth::Bearer(token) => vec![token],
-        ServerAuth::ApiKey { value, .. } => vec![value],
-        ServerAuth::Basic { user, password } => vec![user, password],
-        ServerAuth::OAuth(oauth) => oauth.texts().collect(),
-    }
+fn names_in(text: &UnexpandedText, rules: ExpandRules) -> impl Iterator<Item = String> {
+    variables_used(&text.text, rules).into_iter().map(str::to_owned)
 }
 
 /// Reports whether a variable is an answer to an input or a token of toolgate, which no server needs.
@@ -100,26 +79,15 @@ fn is_ours(name: &str) -> bool {
 /// and daemons; credentials for those are not needed to run.
 fn is_basic(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
-    let known = BASIC.contains(&upper.as_str()) || BASIC_PREFIXES.iter().any(|prefix| upper.starts_with(prefix));
-    known && !looks_secret(&upper)
+    let is_listed = COMMON_VARIABLES.contains(&upper.as_str()) || BASIC.contains(&upper.as_str());
+    (is_listed || BASIC_PREFIXES.iter().any(|prefix| upper.starts_with(prefix))) && !looks_secret(&upper)
 }
 
+/// What programs need beside the common variables.
 const BASIC: &[&str] = &[
-    // User, terminal and folders.
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "PATH",
-    "SHELL",
-    "TERM",
+    // The terminal.
     "COLORTERM",
     "NO_COLOR",
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "TMPDIR",
-    "TMP",
-    "TEMP",
     // Certificates and proxies; programs read the names of proxies in either case.
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
@@ -149,26 +117,17 @@ const BASIC: &[&str] = &[
     "DYLD_FALLBACK_LIBRARY_PATH",
     "DBUS_SESSION_BUS_ADDRESS",
     // Windows.
-    "SYSTEMROOT",
     "WINDIR",
     "SYSTEMDRIVE",
-    "COMSPEC",
     "PATHEXT",
-    "OS",
-    "APPDATA",
-    "LOCALAPPDATA",
-    "PROGRAMDATA",
     "ALLUSERSPROFILE",
     "PROGRAMFILES",
     "PROGRAMFILES(X86)",
     "PROGRAMW6432",
     "COMMONPROGRAMFILES",
-    "USERPROFILE",
-    "USERNAME",
     "USERDOMAIN",
     "HOMEDRIVE",
     "HOMEPATH",
-    "COMPUTERNAME",
     "PUBLIC",
     "NUMBER_OF_PROCESSORS",
     "PROCESSOR_ARCHITECTURE",

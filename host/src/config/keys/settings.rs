@@ -1,6 +1,6 @@
 //! The keys of `toolgate.yaml` outside `servers`.
 
-use super::super::model::{DestructiveRule, NamesStyle, ReadinessRule, RetryRule, Settings};
+use super::super::model::{DestructivePolicy, NamesStyle, ReadinessRule, RetryPolicy, Settings};
 use super::super::section::{ChoiceForm, ConfigKey, KeyForm, OptionalSectionForm, SectionForm, schema};
 use super::gateway::{self, GATEWAY};
 use super::inputs::{INPUT, read_inputs};
@@ -124,10 +124,10 @@ pub(crate) const NAMES: &[(&str, NamesStyle)] = &[
     ("mcp-prefix", NamesStyle::McpPrefix),
 ];
 /// The values of `retry`.
-pub(crate) const RETRY: &[(&str, RetryRule)] =
-    &[("safe", RetryRule::Safe), ("always", RetryRule::Always), ("never", RetryRule::Never)];
+pub(crate) const RETRY: &[(&str, RetryPolicy)] =
+    &[("safe", RetryPolicy::Safe), ("always", RetryPolicy::Always), ("never", RetryPolicy::Never)];
 /// The values of `destructive`.
-pub(crate) const DESTRUCTIVE: &[(&str, DestructiveRule)] =
-    &[("allow", DestructiveRule::Allow), ("ask", DestructiveRule::Ask), ("deny", DestructiveRule::Deny)];
+pub(crate) const DESTRUCTIVE: &[(&str, DestructivePolicy)] =
+    &[("allow", DestructivePolicy::Allow), ("ask", DestructivePolicy::Ask), ("deny", DestructivePolicy::Deny)];
 const READINESS: &[(&str, ReadinessRule)] = &[("all", ReadinessRule::All), ("any", ReadinessRule::Any)];
 const MAX_TOKENS: u64 = 1_000_000_000;

@@ -1,9 +1,11 @@
-//! Access to all texts of a server that are expanded later.
+//! Access to all texts of a server or of the summarizer that are expanded later.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{FilePosition, GatewayRules, ServerAuth, ServerConfig, Settings, SummarizerKind, UnexpandedText};
+use super::{
+    FilePosition, GatewayRules, ServerAuth, ServerConfig, Settings, SummarizerKind, SummarizerRules, UnexpandedText,
+};
 
 impl ServerConfig {
     /// Reports whether the configuration passes the session id to the server.
@@ -38,7 +40,7 @@ impl ServerConfig {
             ServerAuth::Bearer(token) => texts.push(token),
             ServerAuth::ApiKey { value, .. } => texts.push(value),
             ServerAuth::Basic { user, password } => texts.extend([user, password]),
-            ServerAuth::OAuth(oauth) => texts.extend(oauth.texts_mut()),
+            ServerAuth::OAuth(oauth) => texts.extend(oauth.texts()),
         }
         texts
     }
@@ -53,21 +55,21 @@ impl Settings {
         let mut texts: Vec<&mut UnexpandedText> = Vec::new();
         if let Some(summarizer) = &mut settings.summarizer {
             summarizer.place = no_position();
-            match &mut summarizer.how {
-                SummarizerKind::Command { program, args } => {
-                    texts.push(program);
-                    texts.extend(args);
-                }
-                SummarizerKind::Http { url, model, api_key } => {
-                    texts.extend([url, model]);
-                    texts.extend(api_key);
-                }
-            }
+            texts.extend(summarizer.texts());
         }
         texts.extend(settings.spill.iter_mut().filter_map(|spill| spill.dir.as_mut()));
         texts.extend(settings.record.iter_mut().filter_map(|record| record.dir.as_mut()));
         texts.into_iter().for_each(|text| text.place = no_position());
         settings
+    }
+}
+
+impl SummarizerRules {
+    pub(in crate::config) fn texts(&mut self) -> Vec<&mut UnexpandedText> {
+        match &mut self.how {
+            SummarizerKind::Command { program, args } => std::iter::once(program).chain(args).collect(),
+            SummarizerKind::Http { url, model, api_key } => [url, model].into_iter().chain(api_key).collect(),
+        }
     }
 }
 

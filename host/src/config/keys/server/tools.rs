@@ -2,7 +2,7 @@
 
 use super::super::super::document::{MapEntry, NodeValue};
 use super::super::super::field::{ConfigField, FieldError, ReadContext};
-use super::super::super::model::{AnnotationOverrides, FileShape, ToolConfig};
+use super::super::super::model::{Annotations, FileShape, ToolConfig};
 use super::super::super::section::{ConfigKey, KeyForm, SectionForm, is_ignorable, read_keys};
 use super::draft::ServerDraft;
 
@@ -20,7 +20,7 @@ pub(crate) const TOOL: &[ToolKey] = &[
         .about("Text to add to the tool's description."),
 ];
 
-type AnnotationKey = ConfigKey<AnnotationOverrides>;
+type AnnotationKey = ConfigKey<Annotations>;
 
 /// The keys of `annotations`.
 pub(crate) const ANNOTATIONS: &[AnnotationKey] = &[
