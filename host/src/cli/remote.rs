@@ -39,12 +39,13 @@ pub(super) struct RemoteGateway {
     /// Prints without secrets.
     pub printer: Printer,
     /// Its name in messages.
-    name: String,
+    pub name: String,
     /// The address of its pages.
     site: RemoteSite,
     /// True if requests carry a token.
     sends_token: bool,
-    operator: OperatorClient,
+    /// The client for its API.
+    pub operator: OperatorClient,
 }
 
 impl RemoteGateway {
@@ -103,16 +104,6 @@ impl RemoteGateway {
     /// Gets a page of its API.
     pub(super) async fn get(&self, path: &str) -> Result<String, CliError> {
         self.operator.get(path).await.map_err(|failed| self.failure(&failed))
-    }
-
-    /// Returns its name in messages.
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the client for its API.
-    pub(super) fn operator(&self) -> &OperatorClient {
-        &self.operator
     }
 
     /// Opens an MCP session with it, as any client would.

@@ -52,7 +52,7 @@ fn fields<T: DeserializeOwned>(line: &str) -> Result<T, String> {
 
 /// Declares the fields of an operation beside `op`, which every operation has and which has already been read.
 macro_rules! op_fields {
-    ($name:ident { $($(#[$attribute:meta])* $field:ident: $type:ty,)* }) => {
+    ($name:ident { $($(#[$attribute:meta])* $field:ident: $type:ty),* $(,)? }) => {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields, expecting = "an object")]
         struct $name {

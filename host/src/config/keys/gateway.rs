@@ -35,15 +35,13 @@ pub(crate) const GATEWAY: &[Key] = &[
     .default("[]"),
     Key::new(
         "hosts",
-        KeyForm::Custom(schema::texts, |gateway, field, _| read_each(field, host).map(|hosts| gateway.hosts = hosts)),
+        KeyForm::Custom(schema::texts, |gateway, field, _| field.each(host).map(|hosts| gateway.hosts = hosts)),
     )
     .about("Host names by which clients may reach the gateway, in addition to those of loopback.")
     .default("[]"),
     Key::new(
         "origins",
-        KeyForm::Custom(schema::texts, |gateway, field, _| {
-            read_each(field, origin).map(|origins| gateway.origins = origins)
-        }),
+        KeyForm::Custom(schema::texts, |gateway, field, _| field.each(origin).map(|origins| gateway.origins = origins)),
     )
     .about("Origins of web pages that may use the gateway, such as https://app.example.com.")
     .default("[]"),
@@ -135,17 +133,6 @@ pub(crate) fn read_gateway(field: &ConfigField<'_>, context: &mut ReadContext) -
         }
         Ok(gateway)
     })
-}
-
-/// Reads each item of a list; a single string counts as a list of one.
-fn read_each(
-    field: &ConfigField<'_>,
-    read: fn(&ConfigField<'_>) -> Result<String, FieldError>,
-) -> Result<Vec<String>, FieldError> {
-    match field.text() {
-        Ok(_) => Ok(vec![read(field)?]),
-        Err(_) => field.items()?.iter().map(read).collect(),
-    }
 }
 
 const MOST: u64 = 1_000_000;

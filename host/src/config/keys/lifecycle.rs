@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::document::NodeValue;
 use super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::model::{HealthProbe, LifecycleRules};
 use super::super::section::{ChoiceForm, ConfigKey, KeyForm, read_span, schema};
@@ -107,11 +106,7 @@ fn delays_schema() -> Value {
 /// Reads a list of durations; a single duration counts as a list of one.
 fn delays(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Vec<Duration>, FieldError> {
     let endless = |item: &ConfigField<'_>| item.error("a delay cannot be endless; write a duration, such as \"60s\"");
-    let mut delay = |item: &ConfigField<'_>| read_span(item, context)?.ok_or_else(|| endless(item));
-    let delays: Vec<Duration> = match &field.node.value {
-        NodeValue::Scalar(_) => vec![delay(field)?],
-        _ => field.items()?.iter().map(delay).collect::<Result<_, _>>()?,
-    };
+    let delays = field.each(|item| read_span(item, context)?.ok_or_else(|| endless(item)))?;
     match delays.last() {
         None => Err(field.error("is empty; write at least one delay, such as [60s], or leave it out")),
         Some(_) if delays.len() > MAX_DELAYS => {
