@@ -110,9 +110,9 @@ enum CliCommand {
     /// List the prompts of all servers, or get one
     Prompts(prompts::Args),
     /// Print the instructions of all servers for a model
-    Instructions(instructions::Args),
+    Instructions(ServerArgs),
     /// Connect to all servers, and show what is wrong and how to fix it
-    Check(check::Args),
+    Check(ServerArgs),
     /// Log in to a remote server, show its authorization, or log out
     #[cfg(feature = "oauth")]
     Auth(auth::Args),
@@ -212,11 +212,11 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
             context::run(options, async |context| prompts::run(context, args, &arguments).await)
         }
         CliCommand::Instructions(args) => {
-            let options = with(&args.servers, ConfigFallback::Fail);
+            let options = with(args, ConfigFallback::Fail);
             context::run(options, async |context| instructions::run(context, args).await)
         }
         CliCommand::Check(args) => {
-            let options = with(&args.servers, ConfigFallback::Fail);
+            let options = with(args, ConfigFallback::Fail);
             context::run(options, async |context| check::run(context, args).await)
         }
         CliCommand::Access(args) => {

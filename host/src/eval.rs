@@ -69,7 +69,7 @@ pub enum EvalError {
 
 /// Answers one line with one line.
 pub fn answer(logic: &mut impl Decide, line: &str) -> String {
-    match op_of(line).map_err(OpError).and_then(|op| ops::run(logic, &op, line)) {
+    match op_of(line).map_err(OpError).and_then(|op| ops::run(logic, op.as_deref(), line)) {
         Ok(ok) => EvalReply::Ok(&ok).to_json(),
         Err(OpError(text)) => EvalReply::Error(text).to_json(),
     }
@@ -89,7 +89,7 @@ impl EvalReply<'_> {
     }
 }
 
-fn op_of(line: &str) -> Result<String, String> {
+fn op_of(line: &str) -> Result<Option<String>, String> {
     #[derive(Deserialize)]
     #[serde(expecting = "an object")]
     struct OpField {
@@ -99,5 +99,5 @@ fn op_of(line: &str) -> Result<String, String> {
         return Err("not a JSON object: a line begins with `{`".to_owned());
     }
     let OpField { op } = serde_json::from_str(line).map_err(|error| format!("not a JSON object: {error}"))?;
-    op.ok_or_else(|| format!("no \"op\"; there are: {}", ops::NAMES.join(", ")))
+    Ok(op)
 }

@@ -2,11 +2,10 @@
 
 use crate::config::is_id;
 use crate::config::model::{
-    Config, DestructiveRule, GatewayNames, Masking, NamesStyle, Problem, RetryRule, ServerConfig, ServerSummarizer,
-    Settings, TokenRules,
+    Config, GatewayNames, Masking, NamesStyle, Problem, ServerConfig, ServerSummarizer, Settings, TokenRules,
 };
 use crate::decide::{Decide, LogicResult};
-use crate::logic::types::{Annotations, execution, filtering, masking, naming, recovery};
+use crate::logic::types::{execution, filtering, masking, naming};
 use crate::words::ErrorText;
 
 /// One gate's view of the configuration.
@@ -44,22 +43,14 @@ pub(crate) fn settings(logic: &mut impl Decide, config: &Config, view: &GateView
         servers: usable.iter().copied().map(rules).collect(),
         selection: view.selection.clone().filter(|_| !none),
         read_only: of_file.read_only,
-        destructive: match of_file.destructive {
-            DestructiveRule::Allow => filtering::DestructivePolicy::Allow,
-            DestructiveRule::Ask => filtering::DestructivePolicy::Ask,
-            DestructiveRule::Deny => filtering::DestructivePolicy::Deny,
-        },
+        destructive: of_file.destructive,
         capabilities: view.capabilities.clone(),
     };
     settings.style = style(of_file.names);
     settings.bare_names = of_file.bare_names;
     settings.describe_server = of_file.describe_server;
     settings.check_arguments = of_file.check_arguments;
-    settings.retry = match of_file.retry {
-        RetryRule::Safe => recovery::RetryPolicy::Safe,
-        RetryRule::Always => recovery::RetryPolicy::Always,
-        RetryRule::Never => recovery::RetryPolicy::Never,
-    };
+    settings.retry = of_file.retry;
     settings.masks = to_masks(&of_file.masking);
     settings.summarize_above_tokens = of_file.summarizer.as_ref().map(|_| of_file.summarize_above_tokens);
     let own = |server: &&ServerConfig| server_settings(server, of_file);
@@ -152,12 +143,7 @@ fn rules(server: &ServerConfig) -> filtering::ServerRules {
             .iter()
             .map(|rules| filtering::ToolRules {
                 tool: rules.tool.clone(),
-                annotations: Annotations {
-                    read_only: rules.annotations.read_only,
-                    destructive: rules.annotations.destructive,
-                    idempotent: rules.annotations.idempotent,
-                    open_world: rules.annotations.open_world,
-                },
+                annotations: rules.annotations,
                 requires: rules.requires.clone(),
             })
             .collect(),

@@ -142,6 +142,7 @@ named! {
         KeyValue = "key-value", Raw = "raw",
     }
     "policy for destructive tools" filtering::DestructivePolicy { Allow = "allow", Ask = "ask", Deny = "deny" }
+    "verdict" filtering::Verdict { Allow = "allow", Ask = "ask", Deny = "deny" }
     "retry policy" recovery::RetryPolicy { Safe = "safe", Always = "always", Never = "never" }
     "action" recovery::Action {
         Surface = "surface", RetrySameSession = "retry-same-session", RetryNewSession = "retry-new-session",

@@ -24,7 +24,7 @@ use super::context::{CliContext, ServerArgs, check_configured};
 use super::error::{CliError, REFUSED, SERVER_UNAVAILABLE};
 use super::requests::{ServerResults, UnansweredServer};
 use super::style;
-use report::{AccessReport, ReportFormat};
+use report::{AccessReport, ReportFormat, ReportRows};
 
 /// The arguments of `toolgate access`.
 #[derive(clap::Args)]
@@ -109,8 +109,8 @@ pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, C
     let Some(other) = other else {
         check_principals(args, &[&access])?;
         let wanted = AccessFilter::new(args, &mut logic, access.rows())?;
-        let rows: Vec<_> = access.rows().filter(|(name, tool, right)| wanted.matches(name, tool, &[*right])).collect();
-        let report = AccessReport::rights(rows, asked.failed, registry.unmatched_rules());
+        let rows = access.rows().filter(|(name, tool, right)| wanted.matches(name, tool, &[*right]));
+        let report = AccessReport::new(ReportRows::rights(rows), asked.failed, registry.unmatched_rules());
         report::print(context, format, &report)?;
         return Ok(end(false, reachable || !args.strict));
     };
@@ -136,7 +136,8 @@ pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, C
     let mut failed = asked.failed;
     let first: BTreeSet<_> = failed.iter().map(|failed| failed.server.clone()).collect();
     failed.extend(then.failed.into_iter().filter(|then| !first.contains(&then.server)));
-    report::print(context, format, &AccessReport::changes(&found, failed, registry.unmatched_rules()))?;
+    let report = AccessReport::new(ReportRows::changes(&found), failed, registry.unmatched_rules());
+    report::print(context, format, &report)?;
     Ok(end(fails, compared))
 }
 

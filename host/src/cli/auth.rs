@@ -179,15 +179,7 @@ async fn login(
 
 /// Opens the URL in the user's browser.
 fn open(url: &str) -> io::Result<()> {
-    let mut command = if cfg!(target_os = "macos") {
-        Command::new("open")
-    } else if cfg!(windows) {
-        let mut command = Command::new("rundll32");
-        command.arg("url.dll,FileProtocolHandler");
-        command
-    } else {
-        Command::new("xdg-open")
-    };
+    let mut command = Command::new(if cfg!(target_os = "macos") { "open" } else { "xdg-open" });
     // The browser runs on its own; nothing tells us whether it shows the page.
     command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(drop)
 }

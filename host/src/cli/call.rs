@@ -134,7 +134,7 @@ pub(super) async fn run_at_gateway(
     let reply = session.request(request).await.map_err(|failed| match failed.failure {
         Cause::Closed if failed.sent => CliError::OutcomeUnknown(format!(
             "the gateway at {} stopped before it answered: the tool may or may not have run",
-            remote.name()
+            remote.name
         )),
         _ => remote.failure(&failed),
     })?;

@@ -13,13 +13,6 @@ use super::context::{CliContext, ServerArgs};
 use super::error::{CliError, SERVER_UNAVAILABLE};
 use super::{style, table};
 
-/// The arguments of `toolgate check`.
-#[derive(clap::Args)]
-pub(super) struct Args {
-    #[command(flatten)]
-    pub servers: ServerArgs,
-}
-
 /// The state of one server.
 #[derive(Serialize)]
 struct ServerCheck {
@@ -60,9 +53,9 @@ struct CheckReport {
 }
 
 /// Connects to all servers concurrently and reports on each.
-pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+pub(super) async fn run(context: &CliContext, args: &ServerArgs) -> Result<ExitCode, CliError> {
     let links = context.requested_links();
-    let checks = links.iter().map(|link| check(context, link, args.servers.timeout));
+    let checks = links.iter().map(|link| check(context, link, args.timeout));
     let mut servers = futures_util::future::join_all(checks).await;
     let tools = context.gate.tools(&context.gate.style())?;
     for server in servers.iter_mut().filter(|server| server.ok) {
@@ -75,7 +68,7 @@ pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, C
         }
     }
     let any_failed = servers.iter().any(|server| !server.ok && server.disabled.is_none());
-    if args.servers.json {
+    if args.json {
         let config = context.gate.registry().config();
         let file = config.file.as_ref().map(|file| file.display().to_string());
         let notices = config.notices.iter().map(ToString::to_string).collect();

@@ -63,7 +63,7 @@ pub(super) struct ImportArgs {
 
 /// Parses the name of a client whose files can be imported.
 fn client_parser() -> impl TypedValueParser<Value = ImportClient> {
-    let names = PossibleValuesParser::new(ImportClient::ALL.map(ImportClient::name));
+    let names = PossibleValuesParser::new(ImportClient::ALL.map(|(name, _)| name));
     names.map(|name| ImportClient::from_name(&name).expect("only the names of clients pass"))
 }
 

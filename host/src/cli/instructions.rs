@@ -7,22 +7,15 @@ use serde::Serialize;
 use super::context::{CliContext, ServerArgs};
 use super::error::CliError;
 
-/// The arguments of `toolgate instructions`.
-#[derive(clap::Args)]
-pub(super) struct Args {
-    #[command(flatten)]
-    pub servers: ServerArgs,
-}
-
 #[derive(Serialize)]
 struct InstructionsOutput {
     instructions: String,
 }
 
 /// Prints the instructions of all servers, notes on their tools, and which servers cannot be used.
-pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+pub(super) async fn run(context: &CliContext, args: &ServerArgs) -> Result<ExitCode, CliError> {
     let instructions = context.gate.instructions().await?;
-    if args.servers.json {
+    if args.json {
         context.print_json(&InstructionsOutput { instructions })?;
     } else {
         context.print(&instructions)?;

@@ -1,9 +1,10 @@
 //! The log: standard error, at the level that was asked for, without secrets.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::config::secrets::Secrets;
+use crate::lock::lock;
 use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
@@ -77,7 +78,7 @@ impl Write for LogLine {
 impl Drop for LogLine {
     fn drop(&mut self) {
         let text = String::from_utf8_lossy(&self.text);
-        let text = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(&text);
+        let text = lock(&self.secrets).redact(&text);
         // An event is one line: line breaks within it come from somebody's text and must not start another.
         let line = style::one_line(text.strip_suffix('\n').unwrap_or(&text));
         // A closed standard error must not end the program.

@@ -28,9 +28,9 @@ impl OperatorClient {
         self.in_time(path, read).await
     }
 
-    /// Opens a page of events that reports changes.
-    pub(super) async fn listen(&self, path: &str) -> Result<ChangeStream, RequestError> {
-        self.in_time(path, self.ask(path)).await.map(ChangeStream)
+    /// Opens a page of events; each part of its body reports that something may have changed.
+    pub(super) async fn listen(&self, path: &str) -> Result<Response, RequestError> {
+        self.in_time(path, self.ask(path)).await
     }
 
     async fn ask(&self, path: &str) -> Result<Response, RequestError> {
@@ -51,16 +51,5 @@ impl OperatorClient {
     ) -> Result<T, RequestError> {
         let timeout = || RequestError::sent(Failure::Timeout { method: format!("GET /{path}"), after: self.limit });
         tokio::time::timeout(self.limit, work).await.unwrap_or_else(|_| Err(timeout()))
-    }
-}
-
-/// Reports changes of a gateway.
-pub(super) struct ChangeStream(Response);
-
-impl ChangeStream {
-    /// Returns when something may have changed; false when the gateway has ended the stream.
-    pub(super) async fn next(&mut self) -> Result<bool, RequestError> {
-        // The content does not matter, since the caller asks again; a keep-alive counts as well.
-        Ok(body::next(&mut self.0).await?.is_some())
     }
 }

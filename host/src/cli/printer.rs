@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::config::secrets::Secrets;
 use crate::json::to_raw;
+use crate::lock::lock;
 use serde::Serialize;
 
 use super::error::CliError;
@@ -19,7 +20,7 @@ pub(super) struct Printer(pub Arc<Mutex<Secrets>>);
 impl Printer {
     /// Removes secrets from a text.
     pub(super) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).redact(text)
+        lock(&self.0).redact(text)
     }
 
     /// Removes secrets from a text, and escapes characters that control a terminal.

@@ -1,13 +1,14 @@
 //! A running gateway: how commands find it, ask it, and report failures.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::failure::{Failure as Cause, RequestError};
 use crate::gateway::socket::{self, RunningGateway};
+use crate::lock::lock;
 use crate::ownership;
 use crate::session::{Protocol, Session, SessionOptions};
 use crate::transport::endpoint::{Endpoint, RemoteSite, Tls};
@@ -38,12 +39,13 @@ pub(super) struct RemoteGateway {
     /// Prints without secrets.
     pub printer: Printer,
     /// Its name in messages.
-    name: String,
+    pub name: String,
     /// The address of its pages.
     site: RemoteSite,
     /// True if requests carry a token.
     sends_token: bool,
-    operator: OperatorClient,
+    /// The client for its API.
+    pub operator: OperatorClient,
 }
 
 impl RemoteGateway {
@@ -63,7 +65,7 @@ impl RemoteGateway {
         if given.starts_with("http://") || given.starts_with("https://") {
             let token = token(args, &variables)?;
             if let Some(token) = &token {
-                secrets.lock().unwrap_or_else(PoisonError::into_inner).add(token);
+                lock(secrets).add(token);
             }
             return RemoteGateway::open(site_at(given, token, args), given.to_owned(), limit, secrets).await;
         }
@@ -102,16 +104,6 @@ impl RemoteGateway {
     /// Gets a page of its API.
     pub(super) async fn get(&self, path: &str) -> Result<String, CliError> {
         self.operator.get(path).await.map_err(|failed| self.failure(&failed))
-    }
-
-    /// Returns its name in messages.
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the client for its API.
-    pub(super) fn operator(&self) -> &OperatorClient {
-        &self.operator
     }
 
     /// Opens an MCP session with it, as any client would.

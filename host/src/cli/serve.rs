@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::config::lineage::Role;
 use crate::config::secrets::Secrets;
@@ -20,6 +20,7 @@ use crate::gateway::http::{self, HttpServer, Tokens};
 use crate::gateway::pages::GatewayPages;
 use crate::gateway::stdio::{self, standard};
 use crate::gateway::{Gateway, GatewayLimits, Relay, socket};
+use crate::lock::lock;
 use crate::registry::{self, Registry};
 
 use super::context::{self, ConfigFallback};
@@ -43,7 +44,7 @@ pub(super) fn run(
     context::enter_lineage(&mut variables, origin.as_ref(), Role::Gateway)?;
     let GatewaySetup { config, options, limits, http, tokens, shadow, secrets: of_gateway } =
         GatewaySetup::new(args, config, &variables)?;
-    secrets.lock().unwrap_or_else(PoisonError::into_inner).merge(&of_gateway);
+    lock(secrets).merge(&of_gateway);
     let socket = config.settings.gateway.socket;
     let reloader = origin.map(|origin| Reloader::new(args, origin, &variables, tokens, shadow, logic, secrets));
     // Handle signals before compiling the component, which may take a moment: SIGHUP must not end the program.
@@ -145,7 +146,7 @@ fn dashboard_token(options: &mut http::HttpOptions, secrets: &Arc<Mutex<Secrets>
         return None;
     }
     let (token, tokens) = Tokens::draw()?;
-    secrets.lock().unwrap_or_else(PoisonError::into_inner).add(&token);
+    lock(secrets).add(&token);
     options.dashboard = tokens;
     Some(token)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
 use super::error::INTERRUPTED;
@@ -41,8 +42,8 @@ impl Signals {
         let signals = Signals { interrupt: Arc::new(Notify::new()), hangup: Arc::new(Notify::new()) };
         let heard = signals.clone();
         let at_terminal = has_terminal();
-        let reloads = move |signal: SignalClass| {
-            signal == SignalClass::Hangup && hangup == HangupAction::Reload && (!at_terminal || has_terminal())
+        let reloads = move |signal: SignalKind| {
+            signal == SignalKind::hangup() && hangup == HangupAction::Reload && (!at_terminal || has_terminal())
         };
         let (ready, is_ready) = std::sync::mpsc::channel();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
@@ -79,62 +80,34 @@ impl Signals {
     }
 }
 
-/// The kind of a signal, as far as it matters here.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum SignalClass {
-    Hangup,
-    Other,
-}
-
 /// Reports whether there is a terminal that has not hung up.
-#[cfg(unix)]
 fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
 
-#[cfg(not(unix))]
-fn has_terminal() -> bool {
-    false
-}
-
-#[cfg(unix)]
-fn listen() -> Vec<(SignalClass, tokio::signal::unix::Signal)> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let ends = [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| (SignalClass::Other, kind));
-    let kinds = ends.into_iter().chain([(SignalClass::Hangup, SignalKind::hangup())]);
-    let wanted = kinds.filter(|(_, kind)| !is_ignored(kind.as_raw_value()));
-    wanted.filter_map(|(heard, kind)| Some((heard, signal(kind).ok()?))).collect()
+fn listen() -> Vec<(SignalKind, Signal)> {
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let wanted = kinds.into_iter().filter(|kind| !is_ignored(kind.as_raw_value()));
+    wanted.filter_map(|kind| Some((kind, signal(kind).ok()?))).collect()
 }
 
 /// Waits for the next signal, or forever if all are ignored.
-#[cfg(unix)]
-async fn next(signals: &mut [(SignalClass, tokio::signal::unix::Signal)]) -> SignalClass {
+async fn next(signals: &mut [(SignalKind, Signal)]) -> SignalKind {
     if signals.is_empty() {
         return std::future::pending().await;
     }
-    let heard = signals.iter_mut().map(|(heard, signal)| {
+    let heard = signals.iter_mut().map(|(kind, signal)| {
         Box::pin(async move {
             signal.recv().await;
-            *heard
+            *kind
         })
     });
     futures_util::future::select_all(heard).await.0
 }
 
-#[cfg(not(unix))]
-fn listen() {}
-
-#[cfg(not(unix))]
-async fn next(_: &mut ()) -> SignalClass {
-    let _ = tokio::signal::ctrl_c().await;
-    SignalClass::Other
-}
-
 /// Makes a write beyond the file size limit (`ulimit -f`) fail instead of ending the program; child processes are not
 /// affected.
-#[cfg(unix)]
 pub(super) fn catch_file_size_signal() {
-    use tokio::signal::unix::{SignalKind, signal};
     let signal_number = rustix::process::Signal::XFSZ.as_raw();
     if is_ignored(signal_number) {
         return;
@@ -146,12 +119,8 @@ pub(super) fn catch_file_size_signal() {
     }
 }
 
-#[cfg(not(unix))]
-pub fn catch_file_size_signal() {}
-
 /// Reports whether this process was started with the signal ignored, as by `nohup`; only Linux offers a safe way to
 /// tell.
-#[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

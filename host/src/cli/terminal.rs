@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::config::model::ConfigInput;
 use crate::config::variables::InputPrompter;
 use crate::gate::{APPROVAL, ApprovalText, Approve, CallEvent, Consent, OnEvent};
+use crate::lock::lock;
 use crate::logic::types::execution::Question;
 use crate::registry::Registry;
 use crate::session::{OnProgress, Progress};
 use crate::transport::BoxFuture;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::printer::Printer;
 use super::style;
@@ -37,7 +39,7 @@ impl TerminalPrompter {
 
 impl InputPrompter for TerminalPrompter {
     fn ask(&self, input: &ConfigInput) -> Option<String> {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = lock(&self.answers);
         let answer = answers.entry(input.id.clone()).or_insert_with(|| {
             let what = input.description.as_deref().unwrap_or(&input.id);
             let options =
@@ -92,29 +94,23 @@ fn ask(question: &str, hidden: bool) -> Option<String> {
 struct EchoOff;
 
 /// The terminal settings from before text was hidden.
-#[cfg(unix)]
-static BEFORE: Mutex<Option<rustix::termios::Termios>> = Mutex::new(None);
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Shows typed text again if it is hidden, even if the prompt was never answered.
 pub(super) fn restore_echo() {
-    #[cfg(unix)]
-    if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, &before);
+    if let Some(before) = lock(&BEFORE).take() {
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
         style::write_stderr(format_args!(""));
     }
 }
 
 impl EchoOff {
     fn new() -> Self {
-        #[cfg(unix)]
-        {
-            use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
-            if let Ok(before) = tcgetattr(io::stdin()) {
-                let mut quiet = before.clone();
-                quiet.local_modes.remove(LocalModes::ECHO);
-                *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
-                let _ = tcsetattr(io::stdin(), OptionalActions::Now, &quiet);
-            }
+        if let Ok(before) = tcgetattr(io::stdin()) {
+            let mut quiet = before.clone();
+            quiet.local_modes.remove(LocalModes::ECHO);
+            *lock(&BEFORE) = Some(before);
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &quiet);
         }
         EchoOff
     }

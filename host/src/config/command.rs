@@ -211,7 +211,6 @@ mod tests {
             assert_eq!(starts_gateway(&server(command, args)), expected, "{command} {args:?}");
         }
     }
-    #[cfg(unix)]
     #[test]
     fn this_very_program_is_known_by_whatever_name() {
         let folder = tempfile::tempdir().unwrap();

@@ -8,10 +8,8 @@ pub use dotenv::{DotenvError, parse as parse_dotenv};
 
 use super::expand::{ExpandRules, INPUT_PREFIX, variables_used};
 use super::lineage::LINEAGE;
-use super::model::{
-    Config, GatewayRules, InheritEnv, ServerAuth, ServerConfig, ServerSummarizer, SummarizerRules, UnexpandedText,
-};
-use super::secrets::looks_secret;
+use super::model::{Config, InheritEnv, ServerConfig, ServerSummarizer, UnexpandedText};
+use super::secrets::{COMMON_VARIABLES, looks_secret};
 use super::variables::Variables;
 
 /// Returns the environment of a server's program: what `inherit_env` allows, the env file, and its own variables.
@@ -28,66 +26,52 @@ pub fn environment(
         InheritEnv::All => parent.map(clone).collect(),
         InheritEnv::Scoped => {
             let others = variables_of_others(server, config);
-            parent.filter(|(name, _)| !is_ours(name) && !others.contains(name.as_str())).map(clone).collect()
+            parent.filter(|(name, _)| !is_ours(name) && !others.contains(*name)).map(clone).collect()
         }
         InheritEnv::Minimal => parent.filter(|(name, _)| is_basic(name)).map(clone).collect(),
         InheritEnv::None => BTreeMap::new(),
     };
     let passed = server.pass_env.iter().filter_map(|name| variables.environment.get_key_value(name));
     environment.extend(passed.map(clone));
-    for (name, value) in env_file.iter().map(clone).chain(own) {
-        set(&mut environment, name, value);
-    }
+    environment.extend(env_file.iter().map(clone).chain(own));
     // Pass the lineage on in any case: a program without it could start toolgate without end.
     if let Some(lineage) = variables.environment.get(LINEAGE) {
-        set(&mut environment, LINEAGE.to_owned(), lineage.clone());
+        environment.insert(LINEAGE.to_owned(), lineage.clone());
     }
     environment
 }
 
 /// Returns the variables that the configuration uses for other servers, the summarizer or the gateway, but not for this
 /// server. Variables that every program needs are excluded.
-fn variables_of_others<'c>(server: &ServerConfig, config: &'c Config) -> BTreeSet<&'c str> {
-    let rules = ExpandRules::new(&config.settings);
-    let mut foreign: BTreeSet<&str> = config.servers.iter().flat_map(|other| variables_of(other, rules)).collect();
+fn variables_of_others(server: &ServerConfig, config: &Config) -> BTreeSet<String> {
+    let settings = &config.settings;
+    let rules = ExpandRules::new(settings);
+    let mut foreign: BTreeSet<String> = config.servers.iter().flat_map(|other| variables_of(other, rules)).collect();
     let of_servers = config.servers.iter().filter_map(|server| match &server.summarizer {
         ServerSummarizer::Own(summarizer) => Some(&**summarizer),
         ServerSummarizer::Shared | ServerSummarizer::Off => None,
     });
-    let summarizers = config.settings.summarizer.iter().chain(of_servers).flat_map(SummarizerRules::texts);
-    let beside = summarizers.chain(gateway_texts(&config.settings.gateway));
-    foreign.extend(beside.flat_map(|text| variables_used(&text.text, rules)));
-    // Also if the server is not one of the file's own.
-    for name in variables_of(server, rules) {
-        foreign.remove(name);
+    for mut summarizer in settings.summarizer.iter().chain(of_servers).cloned() {
+        foreign.extend(summarizer.texts().into_iter().flat_map(|text| names_in(text, rules)));
     }
-    foreign.retain(|name| !is_basic(name));
+    let tls = settings.gateway.tls.iter().flat_map(|tls| [&tls.certificate, &tls.key]);
+    let of_gateway = settings.gateway.tokens.iter().map(|token| token.secret.text()).chain(tls);
+    foreign.extend(of_gateway.flat_map(|text| names_in(text, rules)));
+    // Also if the server is not one of the file's own.
+    let own = variables_of(server, rules);
+    foreign.retain(|name| !own.contains(name) && !is_basic(name));
     foreign
 }
 
-fn variables_of(server: &ServerConfig, rules: ExpandRules) -> BTreeSet<&str> {
-    let ServerConfig { command, args, env, env_file, working_dir, url, headers, auth, tls, pass_env, .. } = server;
-    let files = [&tls.ca, &tls.client_certificate, &tls.client_key];
-    let single = [command, env_file, working_dir, url].into_iter().chain(files).flatten();
-    let named = env.iter().chain(headers).map(|(_, value)| value);
-    let texts = single.chain(args).chain(named).chain(auth_texts(auth));
-    let names = texts.flat_map(|text| variables_used(&text.text, rules));
-    names.chain(pass_env.iter().map(String::as_str)).collect()
+fn variables_of(server: &ServerConfig, rules: ExpandRules) -> BTreeSet<String> {
+    let mut server = server.clone();
+    let mut names = BTreeSet::from_iter(std::mem::take(&mut server.pass_env));
+    names.extend(server.texts().into_iter().flat_map(|text| names_in(text, rules)));
+    names
 }
 
-fn gateway_texts(gateway: &GatewayRules) -> impl Iterator<Item = &UnexpandedText> {
-    let tls = gateway.tls.iter().flat_map(|tls| [&tls.certificate, &tls.key]);
-    gateway.tokens.iter().map(|token| token.secret.text()).chain(tls)
-}
-
-fn auth_texts(auth: &ServerAuth) -> Vec<&UnexpandedText> {
-    match auth {
-        ServerAuth::None => Vec::new(),
-        ServerAuth::Bearer(token) => vec![token],
-        ServerAuth::ApiKey { value, .. } => vec![value],
-        ServerAuth::Basic { user, password } => vec![user, password],
-        ServerAuth::OAuth(oauth) => oauth.texts().collect(),
-    }
+fn names_in(text: &UnexpandedText, rules: ExpandRules) -> impl Iterator<Item = String> {
+    variables_used(&text.text, rules).into_iter().map(str::to_owned)
 }
 
 /// Reports whether a variable is an answer to an input or a token of toolgate, which no server needs.
@@ -99,34 +83,15 @@ fn is_ours(name: &str) -> bool {
 /// and daemons; credentials for those are not needed to run.
 fn is_basic(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
-    let known = BASIC.contains(&upper.as_str()) || BASIC_PREFIXES.iter().any(|prefix| upper.starts_with(prefix));
-    known && !looks_secret(&upper)
+    let is_listed = COMMON_VARIABLES.contains(&upper.as_str()) || BASIC.contains(&upper.as_str());
+    (is_listed || BASIC_PREFIXES.iter().any(|prefix| upper.starts_with(prefix))) && !looks_secret(&upper)
 }
 
-/// Sets a variable; on Windows, names that differ only in case are the same variable.
-fn set(environment: &mut BTreeMap<String, String>, name: String, value: String) {
-    if cfg!(windows) {
-        environment.retain(|other, _| !other.eq_ignore_ascii_case(&name));
-    }
-    environment.insert(name, value);
-}
-
+/// What programs need beside the common variables.
 const BASIC: &[&str] = &[
-    // User, terminal and folders.
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "PATH",
-    "SHELL",
-    "TERM",
+    // The terminal.
     "COLORTERM",
     "NO_COLOR",
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "TMPDIR",
-    "TMP",
-    "TEMP",
     // Certificates and proxies; programs read the names of proxies in either case.
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
@@ -156,26 +121,17 @@ const BASIC: &[&str] = &[
     "DYLD_FALLBACK_LIBRARY_PATH",
     "DBUS_SESSION_BUS_ADDRESS",
     // Windows.
-    "SYSTEMROOT",
     "WINDIR",
     "SYSTEMDRIVE",
-    "COMSPEC",
     "PATHEXT",
-    "OS",
-    "APPDATA",
-    "LOCALAPPDATA",
-    "PROGRAMDATA",
     "ALLUSERSPROFILE",
     "PROGRAMFILES",
     "PROGRAMFILES(X86)",
     "PROGRAMW6432",
     "COMMONPROGRAMFILES",
-    "USERPROFILE",
-    "USERNAME",
     "USERDOMAIN",
     "HOMEDRIVE",
     "HOMEPATH",
-    "COMPUTERNAME",
     "PUBLIC",
     "NUMBER_OF_PROCESSORS",
     "PROCESSOR_ARCHITECTURE",

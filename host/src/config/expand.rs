@@ -128,8 +128,7 @@ pub fn variables_used(text: &str, rules: ExpandRules) -> BTreeSet<&str> {
 
 /// Resolves a path: `~/` is the home folder, and a relative path starts in the folder of the file.
 pub fn resolve_path(text: &str, scope: &ExpandScope<'_>) -> Result<PathBuf, ExpandError> {
-    let below_home = text.strip_prefix("~/").or_else(|| text.strip_prefix(r"~\").filter(|_| cfg!(windows)));
-    let path = match below_home.or((text == "~").then_some("")) {
+    let path = match text.strip_prefix("~/").or((text == "~").then_some("")) {
         Some(rest) => scope.variables.home.as_ref().ok_or(ExpandError::NoHome)?.join(rest),
         None => scope.folder.join(text),
     };

@@ -141,9 +141,8 @@ impl<'n> ConfigField<'n> {
     /// Returns the value as a whole number in this inclusive range.
     pub(super) fn number(&self, least: u64, most: u64) -> Result<u64, FieldError> {
         let number = self.text().ok().and_then(|text| text.parse().ok());
-        number.filter(|number| (least..=most).contains(number)).ok_or_else(|| {
-            self.error(format!("expected a whole number from {least} to {most}, found {}", self.node.describe()))
-        })
+        let expected = || self.expected_error(&format!("a whole number from {least} to {most}"));
+        number.filter(|number| (least..=most).contains(number)).ok_or_else(expected)
     }
 
     /// Returns the value as a count in this inclusive range.
@@ -163,23 +162,24 @@ impl<'n> ConfigField<'n> {
 
     /// Returns the value as a list of strings; a single string counts as a list of one.
     pub(super) fn texts(&self) -> Result<Vec<String>, FieldError> {
-        match &self.node.value {
-            NodeValue::Scalar(scalar) if scalar.kind != ScalarKind::Null => Ok(vec![scalar.text.clone()]),
-            _ => self.items()?.iter().map(ConfigField::text).collect(),
-        }
+        self.each(ConfigField::text)
+    }
+
+    /// Reads each item of a list; a single value counts as a list of one.
+    pub(super) fn each<T>(&self, read: impl FnMut(&Self) -> Result<T, FieldError>) -> Result<Vec<T>, FieldError> {
+        let items = match &self.node.value {
+            NodeValue::Scalar(scalar) if scalar.kind != ScalarKind::Null => {
+                vec![ConfigField { node: self.node, field: self.field.clone() }]
+            }
+            _ => self.items()?,
+        };
+        items.iter().map(read).collect()
     }
 
     /// Returns the value as a list of names and globs of tools. Refuses syntax of other globs, which would match
     /// nothing, or something the author does not expect.
     pub(super) fn patterns(&self) -> Result<Vec<String>, FieldError> {
-        match &self.node.value {
-            NodeValue::Scalar(scalar) if scalar.kind != ScalarKind::Null => Ok(vec![self.pattern()?]),
-            _ => self.items()?.iter().map(ConfigField::pattern).collect(),
-        }
-    }
-
-    fn pattern(&self) -> Result<String, FieldError> {
-        self.check_pattern(&self.text()?)
+        self.each(|item| item.check_pattern(&item.text()?))
     }
 
     /// Returns the value as a list of names and globs of allowed tools. Refuses the word `any`: some clients mean all

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::error::ConfigError;
 use super::model::{Config, FileShape, Notice, ServerConfig};
+use super::section::name_of;
 use super::{document, foreign, shape};
 
 /// A client whose files can be imported.
@@ -27,31 +28,24 @@ pub enum ImportClient {
 }
 
 impl ImportClient {
-    /// All clients.
-    pub const ALL: [ImportClient; 6] = [
-        ImportClient::ClaudeDesktop,
-        ImportClient::ClaudeCode,
-        ImportClient::VsCode,
-        ImportClient::Cursor,
-        ImportClient::Gemini,
-        ImportClient::Codex,
+    /// All clients with their names on the command line.
+    pub const ALL: [(&'static str, ImportClient); 6] = [
+        ("claude-desktop", ImportClient::ClaudeDesktop),
+        ("claude-code", ImportClient::ClaudeCode),
+        ("vscode", ImportClient::VsCode),
+        ("cursor", ImportClient::Cursor),
+        ("gemini", ImportClient::Gemini),
+        ("codex", ImportClient::Codex),
     ];
 
     /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            ImportClient::ClaudeDesktop => "claude-desktop",
-            ImportClient::ClaudeCode => "claude-code",
-            ImportClient::VsCode => "vscode",
-            ImportClient::Cursor => "cursor",
-            ImportClient::Gemini => "gemini",
-            ImportClient::Codex => "codex",
-        }
+        name_of(&ImportClient::ALL, self)
     }
 
     /// Returns the client with this name.
     pub fn from_name(name: &str) -> Option<ImportClient> {
-        ImportClient::ALL.into_iter().find(|client| client.name() == name)
+        ImportClient::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, client)| client)
     }
 
     fn shape(self) -> FileShape {

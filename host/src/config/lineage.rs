@@ -44,40 +44,31 @@ pub enum Role {
 /// Adds this process to the chain that its children inherit; fails if the chain would have no end.
 pub fn enter(variables: &mut Variables, config: Option<(&Path, &str)>, role: Role) -> Result<(), LineageError> {
     let above = variables.non_empty(LINEAGE).unwrap_or_default().to_owned();
-    let own = config.map_or_else(LineageEntry::default, |(file, text)| LineageEntry::new(file, text));
+    let (path, content) = config.map(|(file, text)| digests(file, text)).unwrap_or_default();
+    let is_own = |entry: &&str| {
+        let (its_path, its_content) = entry.split_once('.').unwrap_or((entry, ""));
+        path == its_path || content == its_content
+    };
     let mut lineage: Vec<&str> = above.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
     if let Some((file, _)) = config
         && role == Role::Gateway
-        && lineage.iter().any(|entry| own.matches(entry))
+        && lineage.iter().any(is_own)
     {
         return Err(LineageError::Again { file: file.display().to_string() });
     }
     if lineage.len() >= MOST {
         return Err(LineageError::TooDeep);
     }
-    let own = format!("{}.{}", own.path, own.content);
+    let own = format!("{path}.{content}");
     lineage.push(&own);
     variables.environment.insert(LINEAGE.to_owned(), lineage.join(","));
     Ok(())
 }
 
-/// A configuration, identified by digests of its path and of its content, since paths may contain any character.
-#[derive(Default)]
-struct LineageEntry {
-    path: String,
-    content: String,
-}
-
-impl LineageEntry {
-    fn new(file: &Path, text: &str) -> Self {
-        let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-        LineageEntry { path: digest(path.as_os_str().as_encoded_bytes()), content: digest(text.as_bytes()) }
-    }
-
-    fn matches(&self, entry: &str) -> bool {
-        let (path, content) = entry.split_once('.').unwrap_or((entry, ""));
-        self.path == path || self.content == content
-    }
+/// Identifies a configuration by digests of its path and of its content, since paths may contain any character.
+fn digests(file: &Path, text: &str) -> (String, String) {
+    let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    (digest(path.as_os_str().as_encoded_bytes()), digest(text.as_bytes()))
 }
 
 fn digest(bytes: &[u8]) -> String {

@@ -7,7 +7,7 @@ use super::duration;
 use super::keys::server::INHERIT;
 use super::keys::settings::{DESTRUCTIVE, RETRY};
 use super::model::{
-    Config, DestructiveRule, GatewayRules, InheritEnv, Masking, RetryRule, ServerConfig, Settings, TokenRules,
+    Config, DestructivePolicy, GatewayRules, InheritEnv, Masking, RetryPolicy, ServerConfig, Settings, TokenRules,
     ToolConfig,
 };
 use super::section::name_of;
@@ -84,9 +84,9 @@ impl LoosenedRules {
 
 fn compare_settings(before: &Settings, after: &Settings, rules: &mut LoosenedRules) {
     rules.add_if(before.read_only && !after.read_only, "read_only is off, so tools may change things");
-    let strict = [DestructiveRule::Deny, DestructiveRule::Ask, DestructiveRule::Allow];
+    let strict = [DestructivePolicy::Deny, DestructivePolicy::Ask, DestructivePolicy::Allow];
     rules.compare_choice("destructive", before.destructive, after.destructive, &strict, DESTRUCTIVE);
-    let strict = [RetryRule::Never, RetryRule::Safe, RetryRule::Always];
+    let strict = [RetryPolicy::Never, RetryPolicy::Safe, RetryPolicy::Always];
     rules.compare_choice("retry", before.retry, after.retry, &strict, RETRY);
     rules.add_if(before.check_arguments && !after.check_arguments, "check_arguments is off");
     rules.add_if(!before.allow_commands && after.allow_commands, "allow_commands is on");

@@ -14,6 +14,9 @@ mod texts;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use crate::logic::types::Annotations;
+pub use crate::logic::types::filtering::DestructivePolicy;
+pub use crate::logic::types::recovery::RetryPolicy;
 pub use crate::session::Protocol;
 pub use auth::{ApiKeyLocation, OAuthConfig, OAuthGrant, ServerAuth, TokenAuth};
 pub use gateway::{GatewayNames, GatewayRules, GatewayTls, TokenRules, TokenSource};
@@ -22,7 +25,7 @@ pub use position::{FilePosition, Notice, Problem, UnexpandedText};
 pub use queues::QueueRules;
 pub use record::RecordRules;
 pub use results::{ServerSummarizer, SpillSettings, SummarizerKind, SummarizerRules};
-pub use settings::{ConfigInput, CustomMask, DestructiveRule, Masking, NamesStyle, ReadinessRule, RetryRule, Settings};
+pub use settings::{ConfigInput, CustomMask, Masking, NamesStyle, ReadinessRule, Settings};
 pub use shadow::ShadowRules;
 
 /// A configuration file that has been read. `Debug` shows no value that may be a secret.
@@ -298,29 +301,16 @@ impl Default for Timeouts {
 }
 
 /// Rules for one tool.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolConfig {
     /// The name of the tool on its server.
     pub tool: String,
-    /// Overrides of the server's annotations.
-    pub annotations: AnnotationOverrides,
+    /// Overrides of the server's annotations; `None` keeps what the server says.
+    pub annotations: Annotations,
     /// Capabilities that a principal needs, all of them, to use the tool.
     pub requires: Vec<String>,
     /// Text to add to the tool's description.
     pub note: Option<String>,
-}
-
-/// Overrides of a tool's annotations; `None` keeps what the server says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct AnnotationOverrides {
-    /// The tool changes nothing.
-    pub read_only: Option<bool>,
-    /// The tool may delete or overwrite.
-    pub destructive: Option<bool>,
-    /// Calling the tool twice has the same effect as calling it once.
-    pub idempotent: Option<bool>,
-    /// The tool reaches an open set of things, such as the web.
-    pub open_world: Option<bool>,
 }
 
 const MAX_MESSAGE_BYTES: u64 = 64 * 1024 * 1024;

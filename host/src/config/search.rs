@@ -106,8 +106,7 @@ fn user_folders(variables: &Variables) -> Vec<PathBuf> {
     // The XDG specification says that relative folders are to be ignored.
     let config = absolute("XDG_CONFIG_HOME").or_else(|| home.map(|home| home.join(".config")));
     let mac = home.filter(|_| cfg!(target_os = "macos")).map(|home| home.join("Library/Application Support"));
-    let windows = absolute("APPDATA").filter(|_| cfg!(windows));
-    [config, mac, windows].into_iter().flatten().map(|folder| folder.join("toolgate")).collect()
+    [config, mac].into_iter().flatten().map(|folder| folder.join("toolgate")).collect()
 }
 
 const HERE: &[&str] = &["toolgate.yaml", "toolgate.yml", ".mcp.json", "mcp.json"];

@@ -25,6 +25,7 @@ use serde_json::Value;
 pub use credentials::Credentials;
 use finder::SecretFinder;
 pub use json::REDACTED;
+pub(super) use names::COMMON_VARIABLES;
 pub use names::{is_harmless_variable, looks_secret};
 use rules::{SecretOrigin, is_credential};
 

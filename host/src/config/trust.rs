@@ -94,9 +94,6 @@ fn hex(hash: Sha256) -> String {
 pub(crate) fn state_folder(variables: &Variables) -> Option<PathBuf> {
     let absolute = |name: &str| variables.non_empty(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = variables.home.as_ref();
-    if cfg!(windows) {
-        return absolute("LOCALAPPDATA").or_else(|| home.map(|home| home.join("AppData").join("Local")));
-    }
     let usual = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".local/state" };
     absolute("XDG_STATE_HOME").or_else(|| home.map(|home| home.join(usual)))
 }
@@ -136,7 +133,6 @@ mod tests {
         assert_eq!(records(&store).len(), 1);
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_link_to_a_trusted_file_is_not_trusted_and_a_linked_folder_is() {
         let (root, file, store) = machine();
@@ -150,7 +146,6 @@ mod tests {
         assert!(store.is_trusted(&linked.join(".mcp.json"), b"{}"));
     }
 
-    #[cfg(unix)]
     #[test]
     fn the_store_is_for_its_owner_alone() {
         use std::os::unix::fs::PermissionsExt;

@@ -29,22 +29,6 @@ pub(crate) struct FailureJson {
     phase: Option<String>,
 }
 
-/// The kinds of failure.
-const KINDS: [&str; 12] = [
-    "cancelled",
-    "timeout",
-    "connect",
-    "closed",
-    "exited",
-    "http",
-    "rpc",
-    "protocol",
-    "queue-full",
-    "needs-auth",
-    "restart-in-progress",
-    "restart-failed",
-];
-
 impl FailureJson {
     /// Returns how far the operation had come; the default is `sent`.
     pub(crate) fn phase(&self) -> Result<Phase, String> {
@@ -76,7 +60,12 @@ impl FailureJson {
             "needs-auth" => Failure::NeedsAuth(detail()),
             "restart-in-progress" => Failure::RestartInProgress,
             "restart-failed" => Failure::RestartFailed(detail()),
-            other => return Err(format!("unknown kind {other:?} of failure; there are: {}", KINDS.join(", "))),
+            other => {
+                return Err(format!(
+                    "unknown kind {other:?} of failure; there are: cancelled, timeout, connect, closed, exited, http, rpc, \
+                     protocol, queue-full, needs-auth, restart-in-progress, restart-failed"
+                ));
+            }
         })
     }
 }

@@ -2,8 +2,6 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use memchr::memchr;
-
 /// Reads lines of a bounded length.
 pub(super) struct EvalLineReader<R> {
     input: BufReader<R>,
@@ -28,26 +26,13 @@ impl<R: Read> EvalLineReader<R> {
     /// Returns the next line without its line break.
     pub(super) fn next(&mut self) -> std::io::Result<Option<EvalLine<'_>>> {
         self.buffer.clear();
-        let (mut length, mut ended) = (0, false);
-        while !ended {
-            let chunk = self.input.fill_buf()?;
-            if chunk.is_empty() {
-                if length == 0 {
-                    return Ok(None);
-                }
-                break;
-            }
-            let end = memchr(b'\n', chunk);
-            let part = &chunk[..end.unwrap_or(chunk.len())];
-            length += part.len();
-            if length <= self.limit {
-                self.buffer.extend_from_slice(part);
-            }
-            ended = end.is_some();
-            let taken = part.len() + usize::from(ended);
-            self.input.consume(taken);
+        let with_break = self.limit as u64 + 1;
+        if self.input.by_ref().take(with_break).read_until(b'\n', &mut self.buffer)? == 0 {
+            return Ok(None);
         }
-        if length > self.limit {
+        self.buffer.pop_if(|last| *last == b'\n');
+        if self.buffer.len() > self.limit {
+            self.input.skip_until(b'\n')?;
             // Free the memory of the long line; the next one may be short.
             self.buffer = Vec::new();
             return Ok(Some(EvalLine::TooLong));
@@ -57,7 +42,7 @@ impl<R: Read> EvalLineReader<R> {
 
     /// Reports whether a whole line is already buffered, so that reading it will not block.
     pub(super) fn has_buffered_line(&self) -> bool {
-        memchr(b'\n', self.input.buffer()).is_some()
+        self.input.buffer().contains(&b'\n')
     }
 }
 

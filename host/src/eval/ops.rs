@@ -12,42 +12,36 @@ use crate::decide::Decide;
 use crate::logic::types::{ToolRef, WaitRange, arguments, catalog, filtering, lifecycle, masking, naming, recovery};
 use crate::words::NamedCase;
 
-/// The names of all operations.
-pub(super) const NAMES: [&str; 14] = [
-    "normalize",
-    "split",
-    "arguments",
-    "filter",
-    "classify",
-    "extract",
-    "mask",
-    "truncate",
-    "fit",
-    "backoff",
-    "resolve",
-    "execute",
-    "lifecycle",
-    "instructions",
-];
+/// Lets the logic decide a line.
+type RunOp<L> = fn(&mut L, &str) -> OpResult;
+
+/// Returns all operations by name.
+fn all<L: Decide>() -> [(&'static str, RunOp<L>); 14] {
+    [
+        ("normalize", |logic, line| normalize(logic, fields(line)?)),
+        ("split", |logic, line| split(logic, fields(line)?)),
+        ("arguments", |logic, line| arguments(logic, fields(line)?)),
+        ("filter", |logic, line| filter(logic, fields(line)?)),
+        ("classify", |logic, line| classify(logic, fields(line)?)),
+        ("extract", |logic, line| extract(logic, fields(line)?)),
+        ("mask", |logic, line| mask(logic, fields(line)?)),
+        ("truncate", |logic, line| truncate(logic, fields(line)?)),
+        ("fit", |logic, line| fit(logic, fields(line)?)),
+        ("backoff", |logic, line| backoff(logic, fields(line)?)),
+        ("resolve", |logic, line| gate_ops::resolve(logic, fields(line)?)),
+        ("execute", |logic, line| gate_ops::execute(logic, fields(line)?)),
+        ("lifecycle", |logic, line| lifecycle(logic, fields(line)?)),
+        ("instructions", |logic, line| instructions(logic, fields(line)?)),
+    ]
+}
 
 /// Runs the operation on the fields of its line.
-pub(super) fn run(logic: &mut impl Decide, op: &str, line: &str) -> OpResult {
-    match op {
-        "normalize" => normalize(logic, fields(line)?),
-        "split" => split(logic, fields(line)?),
-        "arguments" => arguments(logic, fields(line)?),
-        "filter" => filter(logic, fields(line)?),
-        "classify" => classify(logic, fields(line)?),
-        "extract" => extract(logic, fields(line)?),
-        "mask" => mask(logic, fields(line)?),
-        "truncate" => truncate(logic, fields(line)?),
-        "fit" => fit(logic, fields(line)?),
-        "backoff" => backoff(logic, fields(line)?),
-        "resolve" => gate_ops::resolve(logic, fields(line)?),
-        "execute" => gate_ops::execute(logic, fields(line)?),
-        "lifecycle" => lifecycle(logic, fields(line)?),
-        "instructions" => instructions(logic, fields(line)?),
-        other => Err(format!("unknown op {other:?}; there are: {}", NAMES.join(", ")).into()),
+pub(super) fn run<L: Decide>(logic: &mut L, op: Option<&str>, line: &str) -> OpResult {
+    let known = || all::<L>().map(|(name, _)| name).join(", ");
+    let Some(op) = op else { return Err(format!("no \"op\"; there are: {}", known()).into()) };
+    match all().into_iter().find(|(name, _)| *name == op) {
+        Some((_, run)) => run(logic, line),
+        None => Err(format!("unknown op {op:?}; there are: {}", known()).into()),
     }
 }
 
@@ -56,16 +50,20 @@ fn fields<T: DeserializeOwned>(line: &str) -> Result<T, String> {
     serde_json::from_str(line).map_err(|error| error.to_string())
 }
 
-/// The field `op`, which every operation has and which has already been read.
-type IgnoredOp = serde::de::IgnoredAny;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object")]
-struct NameOp {
-    #[serde(rename = "op")]
-    _op: IgnoredOp,
-    name: String,
+/// Declares the fields of an operation beside `op`, which every operation has and which has already been read.
+macro_rules! op_fields {
+    ($name:ident { $($(#[$attribute:meta])* $field:ident: $type:ty),* $(,)? }) => {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, expecting = "an object")]
+        struct $name {
+            #[serde(rename = "op")]
+            _op: serde::de::IgnoredAny,
+            $($(#[$attribute])* $field: $type,)*
+        }
+    };
 }
+
+op_fields!(NameOp { name: String });
 
 fn normalize(logic: &mut impl Decide, NameOp { name, .. }: NameOp) -> OpResult {
     json_result(&logic.normalize(&name)?)
@@ -75,14 +73,10 @@ fn split(logic: &mut impl Decide, NameOp { name, .. }: NameOp) -> OpResult {
     json_result(&logic.split(&name)??)
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object")]
-struct ArgumentsOp {
-    #[serde(rename = "op")]
-    _op: IgnoredOp,
+op_fields!(ArgumentsOp {
     text: String,
     schema: Option<Box<RawValue>>,
-}
+});
 
 #[derive(Serialize)]
 struct EvalParsed {
@@ -99,33 +93,25 @@ fn arguments(logic: &mut impl Decide, op: ArgumentsOp) -> OpResult {
     json_result(&EvalParsed { arguments: raw(arguments)?, stage: stage.name(), notes })
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object")]
-struct FilterOp {
-    #[serde(rename = "op")]
-    _op: IgnoredOp,
+op_fields!(FilterOp {
     allow: Option<Vec<String>>,
     deny: Option<Vec<String>>,
     tools: Vec<String>,
-}
+});
 
 fn filter(logic: &mut impl Decide, op: FilterOp) -> OpResult {
     let rules = filtering::Rules { allow: op.allow, deny: op.deny.unwrap_or_default() };
     json_result(&logic.filter(&rules, &op.tools)?)
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object")]
-struct ClassifyOp {
-    #[serde(rename = "op")]
-    _op: IgnoredOp,
+op_fields!(ClassifyOp {
     failure: FailureJson,
     phase: Option<String>,
     attempt: Option<u32>,
     #[serde(default)]
     tool: EvalSafety,
     retry: Option<String>,
-}
+});
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "an object")]
@@ -152,13 +138,9 @@ fn classify(logic: &mut impl Decide, op: ClassifyOp) -> OpResult {
     json_result(&EvalAction { action: action.name(), trace })
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object")]
-struct ExtractOp {
-    #[serde(rename = "op")]
-    _op: IgnoredOp,
+op_fields!(ExtractOp {
     result: Box<RawValue>,
-}
+});
 
 #[derive(Serialize)]
 struct EvalExtracted {
@@ -172,17 +154,13 @@ fn extract(logic: &mut impl Decide, op: ExtractOp) -> OpResult {
     json_result(&EvalExtracted { content: extracted.text, is_error: extracted.is_error })
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object")]
-struct MaskOp {
-    #[serde(rename = "op")]
-    _op: IgnoredOp,
+op_fields!(MaskOp {
     groups: Option<Vec<String>>,
     patterns: Option<Vec<String>>,
     #[serde(default)]
     custom: Vec<masking::CustomMask>,
     text: String,
-}
+});
 
 fn mask(logic: &mut impl Decide, op: MaskOp) -> OpResult {
     let MaskOp { groups, patterns, custom, text, .. } = op;
@@ -190,16 +168,12 @@ fn mask(logic: &mut impl Decide, op: MaskOp) -> OpResult {
     json_result(&logic.mask(&masking::Masks { groups, patterns, custom }, &text)??)
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object")]
-struct TruncateOp {
-    #[serde(rename = "op")]
-    _op: IgnoredOp,
+op_fields!(TruncateOp {
     text: String,
     max_bytes: i64,
     #[serde(default = "too_long")]
     why: String,
-}
+});
 
 fn too_long() -> String {
     "text exceeded the limit".to_owned()
@@ -211,16 +185,12 @@ fn truncate(logic: &mut impl Decide, op: TruncateOp) -> OpResult {
     json_result(&logic.truncate(&op.text, max_bytes, &op.why)?)
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object")]
-struct FitOp {
-    #[serde(rename = "op")]
-    _op: IgnoredOp,
+op_fields!(FitOp {
     target: String,
     #[serde(default)]
     prefix: String,
     tools: Vec<EvalCandidate>,
-}
+});
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
@@ -250,28 +220,20 @@ fn fit(logic: &mut impl Decide, op: FitOp) -> OpResult {
     json_result(&fitted.into_iter().map(shape).collect::<Result<Vec<_>, String>>()?)
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object")]
-struct BackoffOp {
-    #[serde(rename = "op")]
-    _op: IgnoredOp,
+op_fields!(BackoffOp {
     attempt: u32,
     schedule_ms: Option<Vec<u64>>,
-}
+});
 
 fn backoff(logic: &mut impl Decide, op: BackoffOp) -> OpResult {
     json_result(&logic.restart_delay(op.attempt, op.schedule_ms.as_deref())?)
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object")]
-struct LifecycleOp {
-    #[serde(rename = "op")]
-    _op: IgnoredOp,
+op_fields!(LifecycleOp {
     #[serde(default)]
     policy: EvalPolicy,
     events: Vec<TimedEvent>,
-}
+});
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "an object")]
@@ -333,16 +295,12 @@ fn lifecycle(logic: &mut impl Decide, op: LifecycleOp) -> OpResult {
     json_result(&steps)
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object")]
-struct InstructionsOp {
-    #[serde(rename = "op")]
-    _op: IgnoredOp,
+op_fields!(InstructionsOp {
     #[serde(default)]
     servers: OrderedMap<EvalNotes>,
     #[serde(default)]
     failed: OrderedMap<String>,
-}
+});
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "an object")]

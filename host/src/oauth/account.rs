@@ -100,9 +100,9 @@ impl Account {
         }
         let outcome = match provider.oauth.grant {
             OAuthGrant::AuthorizationCode => {
-                provider.flow().login(browse, ConsentRequest { challenge: None, scopes: wanted, reuse: false }).await
+                provider.login(browse, ConsentRequest { challenge: None, scopes: wanted, reuse: false }).await
             }
-            OAuthGrant::ClientCredentials => provider.flow().client_credentials(None, wanted).await,
+            OAuthGrant::ClientCredentials => provider.client_credentials(None, wanted).await,
         };
         outcome.map_err(|error| provider.redact(error))?;
         provider.entry.change(|record| record.url = provider.url.to_string());

@@ -1,7 +1,7 @@
 //! The OAuth flows that get a token, each from start to end; `rmcp` implements the protocol.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use rmcp::transport::auth::{
@@ -14,23 +14,12 @@ use url::Url;
 use super::assertion::AssertionKey;
 use super::auth_server::AuthServerClient;
 use super::loopback::parameter;
-use super::store::{ClientRegistration, CredentialAdapter, TokenEntry};
+use super::provider::TokenProvider;
+use super::store::{ClientRegistration, CredentialAdapter};
 use super::{Browse, OAuthError};
 use crate::config::model::TokenAuth;
 use crate::config::resolve::ResolvedOAuth;
-use crate::config::secrets::Secrets;
 use crate::lock::lock;
-use crate::web::site::RemoteSite;
-
-/// The context of an OAuth flow.
-pub(super) struct OAuthFlow<'a> {
-    pub(super) url: &'a Url,
-    pub(super) site: &'a RemoteSite,
-    pub(super) oauth: &'a ResolvedOAuth,
-    pub(super) entry: &'a Arc<TokenEntry>,
-    /// The secrets that must not be shown.
-    pub(super) secrets: &'a Mutex<Secrets>,
-}
 
 /// A request for a person's consent.
 pub(super) struct ConsentRequest<'a> {
@@ -42,7 +31,7 @@ pub(super) struct ConsentRequest<'a> {
     pub(super) reuse: bool,
 }
 
-impl OAuthFlow<'_> {
+impl TokenProvider {
     /// Asks a person for consent and gets a token.
     pub(super) async fn login(&self, browse: &dyn Browse, wish: ConsentRequest<'_>) -> Result<(), OAuthError> {
         let http = self.http()?;
@@ -280,11 +269,11 @@ impl OAuthFlow<'_> {
     }
 
     fn http(&self) -> Result<Arc<AuthServerClient>, OAuthError> {
-        let ResolvedOAuth { issuer, metadata_url, token_url, authorization_url, .. } = self.oauth;
+        let ResolvedOAuth { issuer, metadata_url, token_url, authorization_url, .. } = &self.oauth;
         let named = [issuer, metadata_url, token_url, authorization_url];
         let named: Vec<&str> = named.into_iter().flatten().map(String::as_str).collect();
         let http =
-            AuthServerClient::new(self.site, &named).map_err(|failed| OAuthError::Settings(failed.to_string()))?;
+            AuthServerClient::new(&self.site, &named).map_err(|failed| OAuthError::Settings(failed.to_string()))?;
         Ok(Arc::new(http))
     }
 
@@ -295,10 +284,10 @@ impl OAuthFlow<'_> {
         http: &Arc<AuthServerClient>,
         challenge: Option<&str>,
     ) -> Result<(AuthorizationManager, AuthorizationMetadata), OAuthError> {
-        let oauth = self.oauth;
+        let oauth = &self.oauth;
         let made = AuthorizationManager::new_with_oauth_http_client(self.url.clone(), Arc::clone(http) as _).await;
         let mut manager = made.map_err(|error| oauth_error(http, &error))?;
-        manager.set_credential_store(CredentialAdapter(Arc::clone(self.entry)));
+        manager.set_credential_store(CredentialAdapter(Arc::clone(&self.entry)));
         let mut metadata = if let Some(url) = &oauth.metadata_url {
             fetched(http, url).await?
         } else if let Some(token_url) = &oauth.token_url {
@@ -349,7 +338,7 @@ impl OAuthFlow<'_> {
 
     /// Reports whether the configuration has a secret or key, but does not say which issuer it belongs to.
     fn binds_secret(&self) -> bool {
-        let ResolvedOAuth { client_secret, private_key, issuer, metadata_url, token_url, .. } = self.oauth;
+        let ResolvedOAuth { client_secret, private_key, issuer, metadata_url, token_url, .. } = &self.oauth;
         let named = issuer.is_some() || metadata_url.is_some() || token_url.is_some();
         !named && (client_secret.is_some() || private_key.is_some())
     }
@@ -379,7 +368,7 @@ impl OAuthFlow<'_> {
     }
 
     fn hide(&self, secret: &str) {
-        lock(self.secrets).add(secret);
+        lock(&self.secrets).add(secret);
     }
 }
 

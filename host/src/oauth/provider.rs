@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tracing::warn;
 use url::Url;
 
-use super::flow::{ConsentRequest, OAuthFlow};
+use super::flow::ConsentRequest;
 use super::store::TokenEntry;
 use super::token::{OAuthToken, TokenExpiry};
 use super::{Browse, OAuthError};
@@ -199,11 +199,11 @@ impl TokenProvider {
         match self.oauth.grant {
             OAuthGrant::ClientCredentials => {
                 let granted = token.map(|token| token.scopes.clone()).unwrap_or_default();
-                self.flow().client_credentials(challenge, union(&scopes, &granted)).await?;
+                self.client_credentials(challenge, union(&scopes, &granted)).await?;
                 Ok(TokenOrigin::Granted)
             }
             OAuthGrant::AuthorizationCode if token.is_some_and(|token| token.refresh.is_some()) => {
-                self.flow().refresh().await?;
+                self.refresh().await?;
                 Ok(TokenOrigin::Refreshed)
             }
             OAuthGrant::AuthorizationCode => Err(OAuthError::NeedsPerson),
@@ -213,13 +213,8 @@ impl TokenProvider {
     /// Asks a person for consent, if possible.
     async fn ask_person(&self, wish: ConsentRequest<'_>) -> Result<TokenOrigin, OAuthError> {
         let Some(browse) = &self.browse else { return Err(OAuthError::NeedsPerson) };
-        self.flow().login(&**browse, wish).await?;
+        self.login(&**browse, wish).await?;
         Ok(TokenOrigin::Granted)
-    }
-
-    pub(super) fn flow(&self) -> OAuthFlow<'_> {
-        let TokenProvider { url, site, oauth, entry, secrets, .. } = self;
-        OAuthFlow { url, site, oauth, entry, secrets }
     }
 
     /// Loads the stored token if it has changed.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::access::{AccessChange, AccessRight, AccessTool, ChangeDirection};
 use crate::json::to_raw;
-use crate::logic::types::filtering::Verdict;
 use crate::registry::UnmatchedRule;
+use crate::words::NamedCase;
 use serde::Serialize;
 
 use super::page;
@@ -34,9 +34,10 @@ struct RuleWarning {
     text: String,
 }
 
+/// The rows of a report.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum ReportRows {
+pub(super) enum ReportRows {
     /// The rights of all principals.
     Access(Vec<AccessRow>),
     /// The rights that have changed.
@@ -45,7 +46,7 @@ enum ReportRows {
 
 /// The right of one principal to one tool.
 #[derive(Serialize)]
-struct AccessRow {
+pub(super) struct AccessRow {
     principal: String,
     #[serde(flatten)]
     tool: RowTool,
@@ -55,7 +56,7 @@ struct AccessRow {
 
 /// A changed right of one principal to one tool.
 #[derive(Serialize)]
-struct ChangeRow {
+pub(super) struct ChangeRow {
     principal: String,
     #[serde(flatten)]
     tool: RowTool,
@@ -80,27 +81,19 @@ struct RowVerdict {
     trace: Vec<String>,
 }
 
-impl AccessReport {
-    /// Creates a report of who may call what, with the rules that match no tool, which people see in the log.
-    pub(super) fn rights(
-        rows: Vec<(&str, &AccessTool, &AccessRight)>,
-        failed: Vec<UnansweredServer>,
-        unmatched: Vec<UnmatchedRule>,
-    ) -> Self {
+impl ReportRows {
+    /// Returns the rows of who may call what.
+    pub(super) fn rights<'a>(rows: impl Iterator<Item = (&'a str, &'a AccessTool, &'a AccessRight)>) -> Self {
         let row = |(principal, tool, right): (&str, &AccessTool, &AccessRight)| AccessRow {
             principal: principal.to_owned(),
             tool: RowTool::of(tool, &[right]),
             right: RowVerdict::of(right),
         };
-        AccessReport::new(ReportRows::Access(rows.into_iter().map(row).collect()), failed, unmatched)
+        ReportRows::Access(rows.map(row).collect())
     }
 
-    /// Creates a report of changed rights, with the rules that match no tool.
-    pub(super) fn changes(
-        found: &[AccessChange],
-        failed: Vec<UnansweredServer>,
-        unmatched: Vec<UnmatchedRule>,
-    ) -> Self {
+    /// Returns the rows of changed rights.
+    pub(super) fn changes(found: &[AccessChange]) -> Self {
         let changed = |change: &AccessChange| ChangeRow {
             principal: change.principal.clone(),
             tool: RowTool::of(&change.tool, &[&change.after, &change.before]),
@@ -108,10 +101,13 @@ impl AccessReport {
             before: RowVerdict::of(&change.before),
             after: RowVerdict::of(&change.after),
         };
-        AccessReport::new(ReportRows::Changes(found.iter().map(changed).collect()), failed, unmatched)
+        ReportRows::Changes(found.iter().map(changed).collect())
     }
+}
 
-    fn new(found: ReportRows, failed: Vec<UnansweredServer>, unmatched: Vec<UnmatchedRule>) -> Self {
+impl AccessReport {
+    /// Creates a report with the rules that match no tool, which people see in the log.
+    pub(super) fn new(found: ReportRows, failed: Vec<UnansweredServer>, unmatched: Vec<UnmatchedRule>) -> Self {
         let warned = |rule: UnmatchedRule| RuleWarning { server: rule.warning.server, text: rule.warning.text };
         AccessReport { found, failed, warnings: unmatched.into_iter().map(warned).collect() }
     }
@@ -133,12 +129,7 @@ impl RowTool {
 
 impl RowVerdict {
     fn of(right: &AccessRight) -> Self {
-        let verdict = match right.verdict {
-            Verdict::Allow => "allow",
-            Verdict::Ask => "ask",
-            Verdict::Deny => "deny",
-        };
-        RowVerdict { verdict, rule: right.rule.clone(), trace: right.trace.clone() }
+        RowVerdict { verdict: right.verdict.name(), rule: right.rule.clone(), trace: right.trace.clone() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::config;
@@ -16,6 +16,7 @@ use crate::failure::format_chain;
 use crate::gateway::Gateway;
 use crate::gateway::http::{AppliedChange, HttpControl, PreparedChange};
 use crate::gateway::stdio::StdioControl;
+use crate::lock::lock;
 use crate::registry::ConfigChanges;
 use tracing::{info, warn};
 
@@ -163,7 +164,7 @@ impl Reloader {
         why: ReloadReason,
     ) -> Result<(), ReloadError> {
         let setup = self.read().await?;
-        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).merge(&setup.secrets);
+        lock(&self.secrets).merge(&setup.secrets);
         let GatewaySetup { config, options, limits, http, tokens, shadow, .. } = setup;
         let prepared = match (listener, http) {
             (ListenerControl::Http(control), Some(options)) => {

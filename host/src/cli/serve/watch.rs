@@ -6,6 +6,7 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -44,7 +45,7 @@ impl WatchedFile {
             return false;
         }
         let stamp = metadata.as_ref().map(FileStamp::of);
-        let rights = metadata.as_ref().map(rights);
+        let rights = metadata.as_ref().map(|metadata| (metadata.mode(), metadata.uid(), metadata.gid()));
         let other_rights = self.permissions.is_some() && rights.is_some() && self.permissions != rights;
         self.permissions = rights.or(self.permissions);
         // Two writes within a tick of the clock leave the same time.
@@ -71,37 +72,16 @@ struct FileStamp(Option<SystemTime>, u64, u64);
 
 impl FileStamp {
     fn of(metadata: &Metadata) -> Self {
-        FileStamp(metadata.modified().ok(), metadata.len(), node(metadata))
+        FileStamp(metadata.modified().ok(), metadata.len(), metadata.ino())
     }
 }
 
 /// The mode, the owner and the group of a file.
 type FilePermissions = (u32, u32, u32);
 
-#[cfg(unix)]
-fn rights(metadata: &Metadata) -> FilePermissions {
-    use std::os::unix::fs::MetadataExt;
-    (metadata.mode(), metadata.uid(), metadata.gid())
-}
-
-#[cfg(not(unix))]
-fn rights(_: &Metadata) -> FilePermissions {
-    (0, 0, 0)
-}
-
 fn is_fresh(modified: SystemTime) -> bool {
     // A file from the future is read every time.
     modified.elapsed().map_or(true, |age| age < FRESH)
-}
-
-#[cfg(unix)]
-fn node(metadata: &Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(metadata)
-}
-
-#[cfg(not(unix))]
-fn node(_: &Metadata) -> u64 {
-    0
 }
 
 /// How long a file counts as just written: longer than a tick of any file system's clock.
@@ -134,7 +114,6 @@ mod tests {
         assert!(watched.check_changed(), "there again");
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_file_behind_two_links_has_changed_when_the_first_leads_elsewhere() {
         use std::os::unix::fs::symlink;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use crate::calendar::Utc;
+use crate::web::body;
 
 use super::report::{ServerReport, StatusReport};
 use super::view::{PAGE, draw, print_json, read};
@@ -15,7 +16,7 @@ use crate::cli::{printer, style};
 
 /// Shows changes for as long as the gateway runs.
 pub(super) async fn run(remote: &RemoteGateway, json: bool) -> Result<ExitCode, CliError> {
-    let listened = remote.operator().listen("api/v1/events").await;
+    let listened = remote.operator.listen("api/v1/events").await;
     let mut changes = listened.map_err(|failed| remote.failure(&failed))?;
     let on_terminal = std::io::stdout().is_terminal() && !json;
     let mut lines = LastStatus::default();
@@ -40,7 +41,8 @@ pub(super) async fn run(remote: &RemoteGateway, json: bool) -> Result<ExitCode, 
             return Ok(ExitCode::SUCCESS);
         }
         tokio::select! {
-            more = changes.next() => if !more.unwrap_or(false) {
+            // The content does not matter, since the whole report is asked for again; a keep-alive counts as well.
+            more = body::next(&mut changes) => if !matches!(more, Ok(Some(_))) {
                 return Err(CliError::Unavailable("the gateway has stopped".to_owned()));
             },
             // Ages grow even if nothing changes.
@@ -110,7 +112,6 @@ fn screen(text: &str, rows: usize) -> String {
 
 /// Returns the height of the terminal.
 fn rows() -> usize {
-    #[cfg(unix)]
     if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout())
         && size.ws_row > 0
     {

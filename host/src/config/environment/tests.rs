@@ -2,7 +2,9 @@ use super::*;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::config::model::{FilePosition, FileShape, Settings, SummarizerKind, TransportKind};
+use crate::config::model::{
+    FilePosition, FileShape, ServerAuth, Settings, SummarizerKind, SummarizerRules, TransportKind,
+};
 
 fn located(text: &str) -> UnexpandedText {
     UnexpandedText { text: text.into(), place: place(1), field: "field".into() }

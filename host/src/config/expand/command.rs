@@ -1,11 +1,14 @@
 //! Runs the command of `${cmd:…}` with a time limit and returns its output.
 
 use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 /// How long a command may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
@@ -21,7 +24,8 @@ pub(super) fn run<'v>(
     limit: Duration,
 ) -> Result<String, String> {
     let until = Instant::now() + limit;
-    let mut command = shell(line);
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(line).process_group(0);
     command.current_dir(folder).env_clear().envs(environment);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(|error| format!("does not start: {error}"))?;
@@ -70,55 +74,21 @@ fn end(child: &mut Child, until: Instant) -> io::Result<Option<ExitStatus>> {
         }
         thread::sleep(POLL);
     };
-    kill_group(child);
+    // This fails if no process is left, which is fine.
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
     let status = child.wait()?;
     Ok(ended.then_some(status))
 }
 
 const POLL: Duration = Duration::from_millis(2);
 
-#[cfg(unix)]
-fn shell(line: &str) -> Command {
-    let mut command = Command::new("/bin/sh");
-    command.arg("-c").arg(line);
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    command
-}
-
 /// Reports whether the command has ended, without reaping it, so that its group id is not reused yet.
-#[cfg(unix)]
 fn has_ended(child: &Child) -> io::Result<bool> {
-    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     Ok(waitid(WaitId::Pid(Pid::from_child(child)), options)?.is_some())
 }
 
-#[cfg(unix)]
-fn kill_group(child: &mut Child) {
-    use rustix::process::{Pid, Signal, kill_process_group};
-    // This fails if no process is left, which is fine.
-    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
-}
-
-#[cfg(windows)]
-fn shell(line: &str) -> Command {
-    let mut command = Command::new("cmd");
-    std::os::windows::process::CommandExt::raw_arg(command.arg("/C"), line);
-    command
-}
-
-#[cfg(windows)]
-fn has_ended(child: &mut Child) -> io::Result<bool> {
-    Ok(child.try_wait()?.is_some())
-}
-
-#[cfg(windows)]
-fn kill_group(child: &mut Child) {
-    // This fails if the process has ended, which is fine.
-    let _ = child.kill();
-}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeMap;

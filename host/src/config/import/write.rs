@@ -11,6 +11,7 @@ use super::super::model::{
     ApiKeyLocation, Config, ConfigInput, InheritEnv, LifecycleRules, Masking, OAuthConfig, OAuthGrant, ServerAuth,
     ServerConfig, ServerTls, Timeouts, ToolConfig, TransportKind, UnexpandedText,
 };
+use super::super::secrets::looks_secret;
 use super::super::section::name_of;
 use super::super::{bytes, duration};
 
@@ -305,11 +306,6 @@ fn flow(node: &Node) -> String {
             format!("{{{}}}", entries.iter().map(pair).collect::<Vec<_>>().join(", "))
         }
     }
-}
-
-fn looks_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["key", "token", "secret", "pass", "pwd", "auth", "credential", "cookie"].iter().any(|part| name.contains(part))
 }
 
 /// Formats text as YAML, without quotes if it can only be read as text.

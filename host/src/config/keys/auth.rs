@@ -31,104 +31,81 @@ type Key = ConfigKey<AuthDraft>;
 
 /// The keys of `auth`.
 pub(crate) const AUTH: &[Key] = &[
-    Key::new(
-        "type",
-        KeyForm::choice(&ChoiceForm(KINDS, |auth, choice| auth.kind = Some(choice))),
-        "The kind of authentication; if not given, the other keys imply it.",
-    )
-    .default("\"none\""),
-    Key::new("token", KeyForm::UnexpandedText(|auth, text| auth.token = Some(text)), "For bearer: the token.")
+    Key::new("type", KeyForm::choice(&ChoiceForm(KINDS, |auth, choice| auth.kind = Some(choice))))
+        .about("The kind of authentication; if not given, the other keys imply it.")
+        .default("\"none\""),
+    Key::new("token", KeyForm::UnexpandedText(|auth, text| auth.token = Some(text)))
+        .about("For bearer: the token.")
         .aliased(&["bearer_token", "access_token"]),
-    Key::new("key", KeyForm::UnexpandedText(|auth, text| auth.key = Some(text)), "For api_key: the key.")
+    Key::new("key", KeyForm::UnexpandedText(|auth, text| auth.key = Some(text)))
+        .about("For api_key: the key.")
         .aliased(&["api_key", "value"]),
-    Key::new(
-        "header",
-        KeyForm::Text(|auth, text| auth.header = Some(text)),
-        "For api_key: the header that carries the key.",
-    )
-    .default("\"X-API-Key\""),
-    Key::new(
-        "query",
-        KeyForm::Text(|auth, text| auth.query = Some(text)),
-        "For api_key: the query parameter that carries the key, instead of a header.",
-    ),
-    Key::new("user", KeyForm::UnexpandedText(|auth, text| auth.user = Some(text)), "For basic: the user name.")
+    Key::new("header", KeyForm::Text(|auth, text| auth.header = Some(text)))
+        .about("For api_key: the header that carries the key.")
+        .default("\"X-API-Key\""),
+    Key::new("query", KeyForm::Text(|auth, text| auth.query = Some(text)))
+        .about("For api_key: the query parameter that carries the key, instead of a header."),
+    Key::new("user", KeyForm::UnexpandedText(|auth, text| auth.user = Some(text)))
+        .about("For basic: the user name.")
         .aliased(&["username"]),
-    Key::new("password", KeyForm::UnexpandedText(|auth, text| auth.password = Some(text)), "For basic: the password."),
-    Key::new(
-        "grant",
-        KeyForm::choice(&ChoiceForm(GRANTS, |auth, choice| auth.oauth().grant = choice)),
-        "For oauth: `authorization_code` (a person consents in a browser) or `client_credentials`.",
-    )
-    .default("\"authorization_code\"")
-    .aliased(&["grant_type"]),
+    Key::new("password", KeyForm::UnexpandedText(|auth, text| auth.password = Some(text)))
+        .about("For basic: the password."),
+    Key::new("grant", KeyForm::choice(&ChoiceForm(GRANTS, |auth, choice| auth.oauth().grant = choice)))
+        .about("For oauth: `authorization_code` (a person consents in a browser) or `client_credentials`.")
+        .default("\"authorization_code\"")
+        .aliased(&["grant_type"]),
     Key::new(
         "client_id",
         KeyForm::UnexpandedText(|auth, text| {
             // Some clients write an empty id if they are not registered.
             auth.oauth().client_id = Some(text).filter(|id| !id.text.is_empty())
         }),
-        "For oauth: the id of a registered client.",
-    ),
+    )
+    .about("For oauth: the id of a registered client."),
     Key::new(
         "client_secret",
         KeyForm::UnexpandedText(|auth, text| {
             auth.oauth().client_secret = Some(text).filter(|secret| !secret.text.is_empty())
         }),
-        "For oauth: the secret of the registered client.",
-    ),
+    )
+    .about("For oauth: the secret of the registered client."),
     Key::new(
         "client_metadata_url",
         KeyForm::UnexpandedText(|auth, text| auth.oauth().client_metadata_url = Some(text)),
-        "For oauth: the address of a published client description, which serves as the client id.",
-    ),
+    )
+    .about("For oauth: the address of a published client description, which serves as the client id."),
     Key::new(
         "token_auth",
         KeyForm::choice(&ChoiceForm(TOKEN_AUTHS, |auth, choice| auth.oauth().token_auth = Some(choice))),
-        "For oauth: how to authenticate at the token endpoint; default: as the authorization server says.",
     )
+    .about("For oauth: how to authenticate at the token endpoint; default: as the authorization server says.")
     .aliased(&["token_endpoint_auth_method"]),
-    Key::new(
-        "private_key",
-        KeyForm::UnexpandedText(|auth, text| auth.oauth().private_key = Some(text)),
-        "For oauth with private_key_jwt: a PEM file with the key that signs.",
-    ),
-    Key::new(
-        "issuer",
-        KeyForm::UnexpandedText(|auth, text| auth.oauth().issuer = Some(text)),
-        "For oauth: the only authorization server to accept; default: a secret is tied to the first one it was sent to.",
-    ),
+    Key::new("private_key", KeyForm::UnexpandedText(|auth, text| auth.oauth().private_key = Some(text)))
+        .about("For oauth with private_key_jwt: a PEM file with the key that signs."),
+    Key::new("issuer", KeyForm::UnexpandedText(|auth, text| auth.oauth().issuer = Some(text)))
+        .about("For oauth: the only authorization server to accept; default: the first one that a secret was sent to."),
     Key::new(
         "scopes",
         KeyForm::Texts(|auth, texts| {
             // Also accepts one string with spaces, the way OAuth sends scopes.
             auth.oauth().scopes = texts.iter().flat_map(|text| text.split_whitespace()).map(str::to_owned).collect()
         }),
-        "For oauth: the scopes to request.",
     )
+    .about("For oauth: the scopes to request.")
     .default("[]")
     .aliased(&["scope"]),
     Key::new(
         "callback_port",
         KeyForm::Number(1, 65_535, |auth, number| auth.oauth().callback_port = u16::try_from(number).ok()),
-        "For oauth: the port of the local callback; default: any free one.",
-    ),
-    Key::new(
-        "authorization_url",
-        KeyForm::UnexpandedText(|auth, text| auth.oauth().authorization_url = Some(text)),
-        "For oauth: the authorization endpoint, if the server does not name it.",
-    ),
-    Key::new(
-        "token_url",
-        KeyForm::UnexpandedText(|auth, text| auth.oauth().token_url = Some(text)),
-        "For oauth: the token endpoint, if the server does not name it.",
-    ),
-    Key::new(
-        "metadata_url",
-        KeyForm::UnexpandedText(|auth, text| auth.oauth().metadata_url = Some(text)),
-        "For oauth: the authorization server's metadata, if the server does not name it.",
     )
-    .aliased(&["authServerMetadataUrl"]),
+    .about("For oauth: the port of the local callback; default: any free one."),
+    Key::new("authorization_url", KeyForm::UnexpandedText(|auth, text| auth.oauth().authorization_url = Some(text)))
+        .about("For oauth: the authorization endpoint, if the server does not name it."),
+    Key::new("token_url", KeyForm::UnexpandedText(|auth, text| auth.oauth().token_url = Some(text)))
+        .about("For oauth: the token endpoint, if the server does not name it."),
+    Key::new("metadata_url", KeyForm::UnexpandedText(|auth, text| auth.oauth().metadata_url = Some(text)))
+        .about("For oauth: the authorization server's metadata, if the server does not name it.")
+        .aliased(&["authServerMetadataUrl"]),
     // Gemini CLI switches OAuth on or off with this key, which `read_oauth` checks first.
     Key::hidden("enabled", KeyForm::Custom(schema::text, |_, _, _| Ok(()))),
 ];

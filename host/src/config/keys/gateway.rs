@@ -19,43 +19,35 @@ pub(crate) const GATEWAY: &[Key] = &[
         KeyForm::Custom(schema::text, |gateway, field, _| {
             read_listen_address(field).map(|http| gateway.http = Some(http))
         }),
-        "The address for `serve --http` if the flag gives none; default: 127.0.0.1:8808.",
     )
+    .about("The address for `serve --http` if the flag gives none; default: 127.0.0.1:8808.")
     .aliased(&["listen"]),
-    Key::new(
-        "names",
-        KeyForm::choice(&ChoiceForm(&GatewayNames::ALL, |gateway, choice| gateway.names = Some(choice))),
-        "How the gateway names tools: a style, or the rules of one provider; default: the top-level `names`.",
-    ),
+    Key::new("names", KeyForm::choice(&ChoiceForm(&GatewayNames::ALL, |gateway, choice| gateway.names = Some(choice))))
+        .about("How the gateway names tools: a style, or the rules of one provider; default: the top-level `names`."),
     Key::rule(
         "tokens",
         KeyForm::Custom(
             || schema::list(schema::object(TOKEN)),
             |gateway, field, context| read_tokens(field, context).map(|tokens| gateway.tokens = tokens),
         ),
-        "Who may use the gateway, each with a token; required to listen on anything but loopback.",
     )
+    .about("Who may use the gateway, each with a token; required to listen on anything but loopback.")
     .default("[]"),
     Key::new(
         "hosts",
-        KeyForm::Custom(schema::texts, |gateway, field, _| read_each(field, host).map(|hosts| gateway.hosts = hosts)),
-        "Host names by which clients may reach the gateway, in addition to those of loopback.",
+        KeyForm::Custom(schema::texts, |gateway, field, _| field.each(host).map(|hosts| gateway.hosts = hosts)),
     )
+    .about("Host names by which clients may reach the gateway, in addition to those of loopback.")
     .default("[]"),
     Key::new(
         "origins",
-        KeyForm::Custom(schema::texts, |gateway, field, _| {
-            read_each(field, origin).map(|origins| gateway.origins = origins)
-        }),
-        "Origins of web pages that may use the gateway, such as https://app.example.com.",
+        KeyForm::Custom(schema::texts, |gateway, field, _| field.each(origin).map(|origins| gateway.origins = origins)),
     )
+    .about("Origins of web pages that may use the gateway, such as https://app.example.com.")
     .default("[]"),
-    Key::new(
-        "socket",
-        KeyForm::Flag(|gateway, flag| gateway.socket = flag),
-        "Open a socket through which commands of the same user reach the gateway, with all rights.",
-    )
-    .default("true"),
+    Key::new("socket", KeyForm::Flag(|gateway, flag| gateway.socket = flag))
+        .about("Open a socket through which commands of the same user reach the gateway, with all rights.")
+        .default("true"),
     Key::new(
         "tls",
         KeyForm::Custom(
@@ -66,58 +58,40 @@ pub(crate) const GATEWAY: &[Key] = &[
                 draft.finish(field).map(|tls| gateway.tls = tls)
             },
         ),
-        "The gateway's certificate and key; default: HTTP without TLS.",
     )
+    .about("The gateway's certificate and key; default: HTTP without TLS.")
     .default("{}"),
     Key::new(
         "max_body_bytes",
         KeyForm::BytesFrom(1024, "expected at least 1KiB, enough for a handshake", |gateway, bytes| {
             gateway.max_body_bytes = bytes
         }),
-        "The largest request body, or line on standard input.",
     )
+    .about("The largest request body, or line on standard input.")
     .default("\"4MiB\""),
-    Key::new(
-        "max_sessions",
-        KeyForm::Number(1, MOST, |gateway, number| gateway.max_sessions = number),
-        "The most client sessions at a time; more are refused.",
-    )
-    .default("1000"),
+    Key::new("max_sessions", KeyForm::Number(1, MOST, |gateway, number| gateway.max_sessions = number))
+        .about("The most client sessions at a time; more are refused.")
+        .default("1000"),
     Key::new(
         "session_idle",
         KeyForm::RetentionAboveZero("must be longer than 0", |gateway, span| gateway.session_idle = span),
-        "How long to keep a client session after its last use.",
     )
+    .about("How long to keep a client session after its last use.")
     .default("\"30m\""),
-    Key::new(
-        "max_connections",
-        KeyForm::Number(1, MOST, |gateway, number| gateway.max_connections = number),
-        "The most client connections at a time.",
-    )
-    .default("1024"),
-    Key::new(
-        "max_in_flight",
-        KeyForm::Number(1, MOST, |gateway, number| gateway.max_in_flight = number),
-        "The most requests at a time; more are refused.",
-    )
-    .default("512"),
-    Key::new(
-        "max_inflight_bytes",
-        KeyForm::Bytes(|gateway, bytes| gateway.max_inflight_bytes = bytes),
-        "The most bytes of requests and responses in memory at a time; at least `max_body_bytes`.",
-    )
-    .default("\"256MiB\""),
-    Key::new(
-        "rate",
-        KeyForm::Number(1, MOST, |gateway, number| gateway.rate = u32::try_from(number).ok()),
-        "The most requests per second from one principal; default: no limit.",
-    ),
-    Key::new(
-        "grace",
-        KeyForm::Span(|gateway, span| gateway.grace = span),
-        "How long calls may take to finish when the gateway stops, before they are cancelled.",
-    )
-    .default("\"10s\""),
+    Key::new("max_connections", KeyForm::Number(1, MOST, |gateway, number| gateway.max_connections = number))
+        .about("The most client connections at a time.")
+        .default("1024"),
+    Key::new("max_in_flight", KeyForm::Number(1, MOST, |gateway, number| gateway.max_in_flight = number))
+        .about("The most requests at a time; more are refused.")
+        .default("512"),
+    Key::new("max_inflight_bytes", KeyForm::Bytes(|gateway, bytes| gateway.max_inflight_bytes = bytes))
+        .about("The most bytes of requests and responses in memory at a time; at least `max_body_bytes`.")
+        .default("\"256MiB\""),
+    Key::new("rate", KeyForm::Number(1, MOST, |gateway, number| gateway.rate = u32::try_from(number).ok()))
+        .about("The most requests per second from one principal; default: no limit."),
+    Key::new("grace", KeyForm::Span(|gateway, span| gateway.grace = span))
+        .about("How long calls may take to finish when the gateway stops, before they are cancelled.")
+        .default("\"10s\""),
 ];
 
 /// The value of `tls` as written, before it is known to be complete.
@@ -142,17 +116,11 @@ type TlsKey = ConfigKey<TlsDraft>;
 
 /// The keys of `tls`.
 pub(crate) const TLS: &[TlsKey] = &[
-    TlsKey::new(
-        "certificate",
-        KeyForm::UnexpandedText(|tls, text| tls.certificate = Some(text)),
-        "A PEM file with the gateway's certificate chain.",
-    )
-    .aliased(&["cert"]),
-    TlsKey::new(
-        "key",
-        KeyForm::UnexpandedText(|tls, text| tls.key = Some(text)),
-        "A PEM file with the certificate's private key.",
-    ),
+    TlsKey::new("certificate", KeyForm::UnexpandedText(|tls, text| tls.certificate = Some(text)))
+        .about("A PEM file with the gateway's certificate chain.")
+        .aliased(&["cert"]),
+    TlsKey::new("key", KeyForm::UnexpandedText(|tls, text| tls.key = Some(text)))
+        .about("A PEM file with the certificate's private key."),
 ];
 
 /// Reads `gateway`.
@@ -165,17 +133,6 @@ pub(crate) fn read_gateway(field: &ConfigField<'_>, context: &mut ReadContext) -
         }
         Ok(gateway)
     })
-}
-
-/// Reads each item of a list; a single string counts as a list of one.
-fn read_each(
-    field: &ConfigField<'_>,
-    read: fn(&ConfigField<'_>) -> Result<String, FieldError>,
-) -> Result<Vec<String>, FieldError> {
-    match field.text() {
-        Ok(_) => Ok(vec![read(field)?]),
-        Err(_) => field.items()?.iter().map(read).collect(),
-    }
 }
 
 const MOST: u64 = 1_000_000;

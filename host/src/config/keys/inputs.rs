@@ -8,19 +8,20 @@ type Key = ConfigKey<ConfigInput>;
 
 /// The keys of an input.
 pub(crate) const INPUT: &[Key] = &[
-    Key::new("id", KeyForm::Text(|input, text| input.id = text), "The name that `${input:ID}` uses."),
-    Key::new("description", KeyForm::Text(|input, text| input.description = Some(text)), "The question."),
-    Key::new("password", KeyForm::Flag(|input, flag| input.password = flag), "Hide the answer while it is typed.")
+    Key::new("id", KeyForm::Text(|input, text| input.id = text)).about("The name that `${input:ID}` uses."),
+    Key::new("description", KeyForm::Text(|input, text| input.description = Some(text))).about("The question."),
+    Key::new("password", KeyForm::Flag(|input, flag| input.password = flag))
+        .about("Hide the answer while it is typed.")
         .default("false"),
-    Key::new("default", KeyForm::Text(|input, text| input.default = Some(text)), "The answer if none is given."),
+    Key::new("default", KeyForm::Text(|input, text| input.default = Some(text))).about("The answer if none is given."),
     Key::new(
         "options",
         KeyForm::Custom(schema::texts, |input, field, _| {
             // VS Code also writes an option as a map with a label and a value.
             field.texts_or_maps("value").map(|options| input.options = options)
         }),
-        "The allowed answers; empty allows any.",
     )
+    .about("The allowed answers; empty allows any.")
     .default("[]"),
     // VS Code's `promptString` and `pickString`; `options` already tells them apart.
     Key::hidden(

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::document::NodeValue;
 use super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::model::{HealthProbe, LifecycleRules};
 use super::super::section::{ChoiceForm, ConfigKey, KeyForm, read_span, schema};
@@ -30,42 +29,30 @@ impl AsMut<LifecycleRules> for LifecycleRules {
 
 /// The key `eager`.
 pub(crate) const fn eager<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
-    ConfigKey::<T>::new(
-        "eager",
-        KeyForm::Flag(|target, flag| target.as_mut().eager = flag),
-        "Start the server at once, not with the first call.",
-    )
-    .default("false")
+    ConfigKey::<T>::new("eager", KeyForm::Flag(|target, flag| target.as_mut().eager = flag))
+        .about("Start the server at once, not with the first call.")
+        .default("false")
 }
 
 /// The key `shared`.
 pub(crate) const fn shared<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
-    ConfigKey::<T>::new(
-        "shared",
-        KeyForm::Flag(|target, flag| target.as_mut().shared = flag),
-        "Share one connection to the server among all clients.",
-    )
-    .default("true")
+    ConfigKey::<T>::new("shared", KeyForm::Flag(|target, flag| target.as_mut().shared = flag))
+        .about("Share one connection to the server among all clients.")
+        .default("true")
 }
 
 /// The key `idle_timeout`.
 pub(crate) const fn idle_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
-    ConfigKey::<T>::new(
-        "idle_timeout",
-        KeyForm::Retention(|target, span| target.as_mut().idle_timeout = span),
-        "How long to keep the server running after its last use; 0 stops it at once.",
-    )
-    .default("\"5m\"")
+    ConfigKey::<T>::new("idle_timeout", KeyForm::Retention(|target, span| target.as_mut().idle_timeout = span))
+        .about("How long to keep the server running after its last use; 0 stops it at once.")
+        .default("\"5m\"")
 }
 
 /// The key `acquire_timeout`.
 pub(crate) const fn acquire_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
-    ConfigKey::<T>::new(
-        "acquire_timeout",
-        KeyForm::Limit(|target, limit| target.as_mut().acquire_timeout = limit),
-        "How long callers wait for the server's first start; after that they fail at once until it is up.",
-    )
-    .default("\"60s\"")
+    ConfigKey::<T>::new("acquire_timeout", KeyForm::Limit(|target, limit| target.as_mut().acquire_timeout = limit))
+        .about("How long callers wait for the server's first start; after that they fail at once until it is up.")
+        .default("\"60s\"")
 }
 
 /// The key `restart_delays`.
@@ -75,39 +62,30 @@ pub(crate) const fn restart_delays<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
         KeyForm::Custom(delays_schema, |target, field, context| {
             delays(field, context).map(|restart_delays| target.as_mut().restart_delays = restart_delays)
         }),
-        "The delay before each restart after consecutive failures; the last one repeats.",
     )
+    .about("The delay before each restart after consecutive failures; the last one repeats.")
     .default(r#"["0s", "1s", "2s", "5s", "10s", "30s", "60s"]"#)
 }
 
 /// The key `health_interval`.
 pub(crate) const fn health_interval<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
-    ConfigKey::<T>::new(
-        "health_interval",
-        KeyForm::Span(|target, span| target.as_mut().health_interval = span),
-        "How often to check a running server; 0 means never.",
-    )
-    .default("\"15s\"")
+    ConfigKey::<T>::new("health_interval", KeyForm::Span(|target, span| target.as_mut().health_interval = span))
+        .about("How often to check a running server; 0 means never.")
+        .default("\"15s\"")
 }
 
 /// The key `health_timeout`.
 pub(crate) const fn health_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
-    ConfigKey::<T>::new(
-        "health_timeout",
-        KeyForm::Limit(|target, limit| target.as_mut().health_timeout = limit),
-        "How long the server may take to answer a check; a busy server has until its current call times out.",
-    )
-    .default("\"5s\"")
+    ConfigKey::<T>::new("health_timeout", KeyForm::Limit(|target, limit| target.as_mut().health_timeout = limit))
+        .about("How long the server may take to answer a check; a busy server has until its current call times out.")
+        .default("\"5s\"")
 }
 
 /// The key `probe_timeout`.
 pub(crate) const fn probe_timeout<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
-    ConfigKey::<T>::new(
-        "probe_timeout",
-        KeyForm::Limit(|target, limit| target.as_mut().probe_timeout = limit),
-        "How long the server may take to answer a probe after a call timed out, before it is restarted.",
-    )
-    .default("\"3s\"")
+    ConfigKey::<T>::new("probe_timeout", KeyForm::Limit(|target, limit| target.as_mut().probe_timeout = limit))
+        .about("How long the server may take to answer a probe after a call timed out, before it is restarted.")
+        .default("\"3s\"")
 }
 
 /// The key `health_probe`.
@@ -115,8 +93,8 @@ pub(crate) const fn health_probe<T: AsMut<LifecycleRules>>() -> ConfigKey<T> {
     ConfigKey::<T>::new(
         "health_probe",
         KeyForm::choice(&ChoiceForm(PROBES, |target, choice| target.as_mut().health_probe = choice)),
-        "The request that checks a server.",
     )
+    .about("The request that checks a server.")
     .default("\"ping\"")
 }
 
@@ -128,11 +106,7 @@ fn delays_schema() -> Value {
 /// Reads a list of durations; a single duration counts as a list of one.
 fn delays(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Vec<Duration>, FieldError> {
     let endless = |item: &ConfigField<'_>| item.error("a delay cannot be endless; write a duration, such as \"60s\"");
-    let mut delay = |item: &ConfigField<'_>| read_span(item, context)?.ok_or_else(|| endless(item));
-    let delays: Vec<Duration> = match &field.node.value {
-        NodeValue::Scalar(_) => vec![delay(field)?],
-        _ => field.items()?.iter().map(delay).collect::<Result<_, _>>()?,
-    };
+    let delays = field.each(|item| read_span(item, context)?.ok_or_else(|| endless(item)))?;
     match delays.last() {
         None => Err(field.error("is empty; write at least one delay, such as [60s], or leave it out")),
         Some(_) if delays.len() > MAX_DELAYS => {

@@ -8,24 +8,15 @@ type MaskingKey = ConfigKey<Masking>;
 
 /// The keys of `masking`.
 pub(crate) const MASKING: &[MaskingKey] = &[
-    MaskingKey::rule(
-        "groups",
-        KeyForm::Texts(|masking, texts| masking.groups = texts),
-        "Names of built-in groups: basic, secrets, security, kubernetes, cloud, all.",
-    )
-    .default("[]"),
-    MaskingKey::rule(
-        "patterns",
-        KeyForm::Texts(|masking, texts| masking.patterns = texts),
-        "Names of built-in patterns, such as email or github_token.",
-    )
-    .default("[]"),
-    MaskingKey::rule(
-        "custom",
-        KeyForm::Custom(|| schema::list(schema::object(CUSTOM)), read_custom),
-        "Patterns of your own.",
-    )
-    .default("[]"),
+    MaskingKey::rule("groups", KeyForm::Texts(|masking, texts| masking.groups = texts))
+        .about("Names of built-in groups: basic, secrets, security, kubernetes, cloud, all.")
+        .default("[]"),
+    MaskingKey::rule("patterns", KeyForm::Texts(|masking, texts| masking.patterns = texts))
+        .about("Names of built-in patterns, such as email or github_token.")
+        .default("[]"),
+    MaskingKey::rule("custom", KeyForm::Custom(|| schema::list(schema::object(CUSTOM)), read_custom))
+        .about("Patterns of your own.")
+        .default("[]"),
 ];
 
 /// Reads a list of custom masks.
@@ -49,18 +40,13 @@ type CustomMaskKey = ConfigKey<CustomMask>;
 
 /// The keys of a custom mask.
 pub(crate) const CUSTOM: &[CustomMaskKey] = &[
-    CustomMaskKey::new(
-        "pattern",
-        KeyForm::Text(|mask, text| mask.pattern = text),
-        "A regular expression; if it has a group named `value`, only that group is replaced.",
-    ),
-    CustomMaskKey::new(
-        "replacement",
-        KeyForm::Text(|mask, text| mask.replacement = text),
-        "The text to put in its place.",
-    )
-    .default("\"[MASKED]\""),
-    CustomMaskKey::new("name", KeyForm::Text(|mask, text| mask.name = Some(text)), "A name to show to people.")
+    CustomMaskKey::new("pattern", KeyForm::Text(|mask, text| mask.pattern = text))
+        .about("A regular expression; if it has a group named `value`, only that group is replaced."),
+    CustomMaskKey::new("replacement", KeyForm::Text(|mask, text| mask.replacement = text))
+        .about("The text to put in its place.")
+        .default("\"[MASKED]\""),
+    CustomMaskKey::new("name", KeyForm::Text(|mask, text| mask.name = Some(text)))
+        .about("A name to show to people.")
         .aliased(&["description"]),
 ];
 

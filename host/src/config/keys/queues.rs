@@ -9,21 +9,12 @@ type Key = ConfigKey<QueueRules>;
 
 /// The keys of a queue.
 pub(crate) const QUEUE: &[Key] = &[
-    Key::new(
-        "slots",
-        KeyForm::Number(1, MAX_SLOTS, |queue, number| queue.slots = Some(number)),
-        "How many calls run at a time; default: twice the number of cores, and at most 64.",
-    ),
-    Key::new(
-        "waiting",
-        KeyForm::Number(0, MAX_WAITING, |queue, number| queue.waiting = Some(number)),
-        "How many calls may wait for a slot; more are refused. Default: 1000.",
-    ),
-    Key::new(
-        "timeout",
-        KeyForm::Limit(|queue, limit| queue.timeout = Some(limit)),
-        "How long a call may wait for a slot; default: as long as the call itself may take.",
-    ),
+    Key::new("slots", KeyForm::Number(1, MAX_SLOTS, |queue, number| queue.slots = Some(number)))
+        .about("How many calls run at a time; default: twice the number of cores, and at most 64."),
+    Key::new("waiting", KeyForm::Number(0, MAX_WAITING, |queue, number| queue.waiting = Some(number)))
+        .about("How many calls may wait for a slot; more are refused. Default: 1000."),
+    Key::new("timeout", KeyForm::Limit(|queue, limit| queue.timeout = Some(limit)))
+        .about("How long a call may wait for a slot; default: as long as the call itself may take."),
 ];
 
 /// Returns the schema of a queue: the number of its slots, or a map.

@@ -7,12 +7,9 @@ type Key = ConfigKey<RecordRules>;
 
 /// The keys of `record`.
 pub(crate) const RECORD: &[Key] = &[
-    Key::new(
-        "dir",
-        KeyForm::UnexpandedText(|record, text| record.dir = Some(text)),
-        "The folder, relative to this file; default: ~/.local/state/toolgate/records.",
-    )
-    .aliased(&["folder", "directory"]),
+    Key::new("dir", KeyForm::UnexpandedText(|record, text| record.dir = Some(text)))
+        .about("The folder, relative to this file; default: ~/.local/state/toolgate/records.")
+        .aliased(&["folder", "directory"]),
     Key::new(
         "max_segment",
         KeyForm::BytesFrom(
@@ -20,8 +17,8 @@ pub(crate) const RECORD: &[Key] = &[
             "expected at least 64KiB, so that a file holds more than a few calls",
             |record, bytes| record.max_segment = bytes,
         ),
-        "The largest size of one file; then the next one is started.",
     )
+    .about("The largest size of one file; then the next one is started.")
     .default("\"16MiB\""),
     Key::new(
         "max_total",
@@ -30,21 +27,18 @@ pub(crate) const RECORD: &[Key] = &[
             "expected at least 4MiB, since the component is kept there too; to record nothing, leave `record` out",
             |record, bytes| record.max_total = bytes,
         ),
-        "The largest size of all files together; the oldest are deleted.",
     )
+    .about("The largest size of all files together; the oldest are deleted.")
     .default("\"1GiB\""),
     Key::new(
         "max_age",
         KeyForm::RetentionAboveZero("must be longer than 0; to record nothing, leave `record` out", |record, span| {
             record.max_age = span
         }),
-        "How long to keep records.",
     )
+    .about("How long to keep records.")
     .default("\"30d\""),
-    Key::new(
-        "raw",
-        KeyForm::Flag(|record, flag| record.raw = flag),
-        "Record arguments and results unmasked, secrets included, to test masks on them.",
-    )
-    .default("false"),
+    Key::new("raw", KeyForm::Flag(|record, flag| record.raw = flag))
+        .about("Record arguments and results unmasked, secrets included, to test masks on them.")
+        .default("false"),
 ];

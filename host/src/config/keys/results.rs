@@ -53,38 +53,30 @@ pub(crate) const SUMMARIZER: &[SummarizerKey] = &[
             draft.command = words.pop().filter(|program| !program.text.trim().is_empty());
             Ok(())
         }),
-        "A program, or a list of the program and its arguments, that reads the text and writes the summary.",
-    ),
-    SummarizerKey::new("args", KeyForm::UnexpandedTexts(|draft, texts| draft.args = texts), "The program's arguments.")
+    )
+    .about("A program, or a list of the program and its arguments, that reads the text and writes the summary."),
+    SummarizerKey::new("args", KeyForm::UnexpandedTexts(|draft, texts| draft.args = texts))
+        .about("The program's arguments.")
         .default("[]"),
     SummarizerKey::new(
         "url",
         KeyForm::UnexpandedText(|draft, text| draft.url = Some(text).filter(|url| !url.text.trim().is_empty())),
-        "Instead of a program: the base URL of an OpenAI-compatible API.",
-    ),
-    SummarizerKey::new(
-        "model",
-        KeyForm::UnexpandedText(|draft, text| draft.model = Some(text)),
-        "For url: the model to ask.",
-    ),
-    SummarizerKey::new(
-        "api_key",
-        KeyForm::UnexpandedText(|draft, text| draft.api_key = Some(text)),
-        "For url: the API key, if one is needed.",
-    ),
-    SummarizerKey::new(
-        "timeout",
-        KeyForm::Limit(|draft, limit| draft.timeout = limit),
-        "How long a summary may take before the text is cut instead.",
     )
-    .default("\"30s\""),
+    .about("Instead of a program: the base URL of an OpenAI-compatible API."),
+    SummarizerKey::new("model", KeyForm::UnexpandedText(|draft, text| draft.model = Some(text)))
+        .about("For url: the model to ask."),
+    SummarizerKey::new("api_key", KeyForm::UnexpandedText(|draft, text| draft.api_key = Some(text)))
+        .about("For url: the API key, if one is needed."),
+    SummarizerKey::new("timeout", KeyForm::Limit(|draft, limit| draft.timeout = limit))
+        .about("How long a summary may take before the text is cut instead.")
+        .default("\"30s\""),
     SummarizerKey::new(
         "max_input_bytes",
         KeyForm::BytesFrom(1024, "expected at least 1KiB; less needs no summary", |draft, bytes| {
             draft.max_input_bytes = bytes
         }),
-        "The most bytes of text to pass to the summarizer.",
     )
+    .about("The most bytes of text to pass to the summarizer.")
     .default("\"1MiB\""),
 ];
 
@@ -92,27 +84,24 @@ type SpillKey = ConfigKey<SpillSettings>;
 
 /// The keys of `spill`.
 pub(crate) const SPILL: &[SpillKey] = &[
-    SpillKey::new(
-        "dir",
-        KeyForm::UnexpandedText(|spill, text| spill.dir = Some(text)),
-        "The folder, relative to this file; default: ~/.cache/toolgate/results.",
-    )
-    .aliased(&["folder", "directory"]),
+    SpillKey::new("dir", KeyForm::UnexpandedText(|spill, text| spill.dir = Some(text)))
+        .about("The folder, relative to this file; default: ~/.cache/toolgate/results.")
+        .aliased(&["folder", "directory"]),
     SpillKey::new(
         "max_bytes",
         KeyForm::BytesFrom(1024, "expected at least 1KiB; to keep no files, leave `spill` out", |spill, bytes| {
             spill.max_bytes = bytes
         }),
-        "The largest size of all files together; the oldest are deleted.",
     )
+    .about("The largest size of all files together; the oldest are deleted.")
     .default("\"256MiB\""),
     SpillKey::new(
         "max_age",
         KeyForm::RetentionAboveZero("must be longer than 0; to keep no files, leave `spill` out", |spill, span| {
             spill.max_age = span
         }),
-        "How long to keep each file.",
     )
+    .about("How long to keep each file.")
     .default("\"24h\""),
 ];
 

@@ -28,22 +28,18 @@ type Key = ConfigKey<ServerDraft>;
 
 /// The keys of a server.
 pub(crate) const SERVER: &[Key] = &[
-    Key::new(
-        "type",
-        KeyForm::Custom(|| json!({"enum": ["stdio", "http", "sse", "websocket"]}), tarsy::read_type),
-        "The transport; default: stdio with `command`, http with `url`.",
-    )
-    .aliased(&["transport", "transportType"]),
-    Key::rule("enabled", KeyForm::Flag(|draft, flag| draft.server.enabled &= flag), "Whether the server may be used.")
+    Key::new("type", KeyForm::Custom(|| json!({"enum": ["stdio", "http", "sse", "websocket"]}), tarsy::read_type))
+        .about("The transport; default: stdio with `command`, http with `url`.")
+        .aliased(&["transport", "transportType"]),
+    Key::rule("enabled", KeyForm::Flag(|draft, flag| draft.server.enabled &= flag))
+        .about("Whether the server may be used.")
         .default("true")
         .aliased(&["isActive", "active", "enable"]),
-    Key::new(
-        "command",
-        KeyForm::Custom(schema::command, read_command),
-        "The program to run, by name or path, or a list of the program and its first arguments.",
-    )
-    .aliased(&["cmd"]),
-    Key::new("args", KeyForm::UnexpandedTexts(|draft, texts| draft.server.args = texts), "The program's arguments.")
+    Key::new("command", KeyForm::Custom(schema::command, read_command))
+        .about("The program to run, by name or path, or a list of the program and its first arguments.")
+        .aliased(&["cmd"]),
+    Key::new("args", KeyForm::UnexpandedTexts(|draft, texts| draft.server.args = texts))
+        .about("The program's arguments.")
         .default("[]")
         .aliased(&["arguments"]),
     Key::new(
@@ -51,50 +47,40 @@ pub(crate) const SERVER: &[Key] = &[
         KeyForm::Custom(schema::text_map, |draft, field, context| {
             read_env(field, context).map(|variables| draft.server.env.extend(variables))
         }),
-        "Environment variables for the program; they override all others.",
     )
+    .about("Environment variables for the program; they override all others.")
     .default("{}")
     .aliased(&["environment", "envs"]),
-    Key::new(
-        "env_file",
-        KeyForm::UnexpandedText(|draft, text| draft.server.env_file = Some(text)),
-        "A file with more variables, one KEY=value per line.",
-    ),
-    Key::rule(
-        "inherit_env",
-        KeyForm::choice(&ChoiceForm(INHERIT, |draft, choice| draft.server.inherit_env = choice)),
-        "Which variables the program inherits; scoped omits those of other servers, the summarizer and the gateway.",
-    )
-    .default("\"scoped\""),
+    Key::new("env_file", KeyForm::UnexpandedText(|draft, text| draft.server.env_file = Some(text)))
+        .about("A file with more variables, one KEY=value per line."),
+    Key::rule("inherit_env", KeyForm::choice(&ChoiceForm(INHERIT, |draft, choice| draft.server.inherit_env = choice)))
+        .about(
+            "Which variables the program inherits; scoped omits those of other servers, summarizers and the gateway.",
+        )
+        .default("\"scoped\""),
     Key::new(
         "pass_env",
         KeyForm::Custom(schema::texts, |draft, field, _| {
             // Codex also writes a variable as a map with a `name`.
             field.texts_or_maps("name").map(|names| draft.server.pass_env = names)
         }),
-        "Variables that the program always inherits if they are set, whatever `inherit_env` says.",
     )
+    .about("Variables that the program always inherits if they are set, whatever `inherit_env` says.")
     .default("[]")
     .aliased(&["env_vars"]),
-    Key::new(
-        "working_dir",
-        KeyForm::UnexpandedText(|draft, text| draft.server.working_dir = Some(text)),
-        "The program's working directory, relative to this file.",
-    )
-    .aliased(&["cwd", "workingDirectory"]),
-    Key::new(
-        "url",
-        KeyForm::UnexpandedText(|draft, text| draft.server.url = Some(text)),
-        "The address: http://, https://, ws:// or wss://.",
-    )
-    .aliased(&["baseUrl", "serverUrl", "endpoint", "uri"]),
+    Key::new("working_dir", KeyForm::UnexpandedText(|draft, text| draft.server.working_dir = Some(text)))
+        .about("The program's working directory, relative to this file.")
+        .aliased(&["cwd", "workingDirectory"]),
+    Key::new("url", KeyForm::UnexpandedText(|draft, text| draft.server.url = Some(text)))
+        .about("The address: http://, https://, ws:// or wss://.")
+        .aliased(&["baseUrl", "serverUrl", "endpoint", "uri"]),
     Key::new(
         "headers",
         KeyForm::Custom(schema::text_map, |draft, field, context| {
             field.unexpanded_map(context).map(|headers| draft.server.headers.extend(headers))
         }),
-        "HTTP headers for every request.",
     )
+    .about("HTTP headers for every request.")
     .default("{}")
     .aliased(&["http_headers"]),
     Key::new(
@@ -103,21 +89,15 @@ pub(crate) const SERVER: &[Key] = &[
             || schema::object(auth::AUTH),
             |draft, field, context| auth::read_auth(field, context).map(|auth| draft.server.auth = auth),
         ),
-        "How toolgate authenticates to the server.",
     )
+    .about("How toolgate authenticates to the server.")
     .default("{}"),
-    Key::new(
-        "tls",
-        KeyForm::section(&SectionForm(TLS, |draft| &mut draft.server.tls)),
-        "How to check the server's certificate, and which client certificate to present.",
-    )
-    .default("{}"),
-    Key::new(
-        "protocol",
-        KeyForm::choice(&ChoiceForm(PROTOCOL, |draft, choice| draft.server.protocol = choice)),
-        "Which version of MCP to speak: `auto` asks the server, `legacy` is any with `initialize`, or 2026-07-28.",
-    )
-    .default("\"auto\""),
+    Key::new("tls", KeyForm::section(&SectionForm(TLS, |draft| &mut draft.server.tls)))
+        .about("How to check the server's certificate, and which client certificate to present.")
+        .default("{}"),
+    Key::new("protocol", KeyForm::choice(&ChoiceForm(PROTOCOL, |draft, choice| draft.server.protocol = choice)))
+        .about("The version of MCP to speak: `auto` asks the server, `legacy` is any with `initialize`, or 2026-07-28.")
+        .default("\"auto\""),
     Key::new(
         "timeouts",
         KeyForm::Custom(
@@ -128,32 +108,32 @@ pub(crate) const SERVER: &[Key] = &[
                 Ok(())
             },
         ),
-        "Time limits for requests to the server.",
     )
+    .about("Time limits for requests to the server.")
     .default("{}"),
     Key::new(
         "max_message_bytes",
         KeyForm::BytesFrom(1024, "expected at least 1KiB, enough for a handshake", |draft, bytes| {
             draft.server.max_message_bytes = bytes
         }),
-        "The largest message to accept from the server.",
     )
+    .about("The largest message to accept from the server.")
     .default("\"64MiB\""),
     Key::new(
         "max_list_bytes",
         KeyForm::BytesFrom(1024, "expected at least 1KiB; no list fits into less", |draft, bytes| {
             draft.server.max_list_bytes = bytes
         }),
-        "The most bytes of each list (tools, resources, templates, prompts); the rest is dropped with a warning.",
     )
+    .about("The most bytes of each list (tools, resources, templates, prompts); more is dropped with a warning.")
     .default("\"16MiB\""),
     Key::new(
         "grace",
         KeyForm::Custom(schema::span, |draft, field, _| {
             field.span(DurationUnit::Seconds).map(|span| draft.server.grace = span.unwrap_or_default())
         }),
-        "How long the program may take to exit after its input closes, and again after SIGTERM, before it is killed.",
     )
+    .about("How long the program may take to exit after its input closes, and again after SIGTERM.")
     .default("\"2s\""),
     lifecycle::eager(),
     lifecycle::shared(),
@@ -169,8 +149,8 @@ pub(crate) const SERVER: &[Key] = &[
         KeyForm::Custom(schema::text, |draft, field, _| {
             queues::read_queue_name(field).map(|queue| draft.server.queue = Some(queue))
         }),
-        "The queue for calls of this server; servers that name the same queue share its slots. See `queues`.",
-    ),
+    )
+    .about("The queue for calls of this server; servers that name the same queue share its slots. See `queues`."),
     Key::new(
         "tool_queues",
         KeyForm::Custom(schema::text_map, |draft, field, _| {
@@ -180,54 +160,36 @@ pub(crate) const SERVER: &[Key] = &[
             draft.server.tool_queues = field.entries()?.into_iter().map(named).collect::<Result<_, _>>()?;
             Ok(())
         }),
-        "Queues for single tools, by name or glob; the first match is used instead of `queue`.",
     )
+    .about("Queues for single tools, by name or glob; the first match is used instead of `queue`.")
     .default("{}"),
-    Key::new(
-        "max_concurrent",
-        KeyForm::Number(1, 10_000, |draft, number| draft.server.max_concurrent = Some(number)),
-        "The most concurrent calls of this server; default: limited only by its queue.",
-    ),
-    Key::rule(
-        "allow",
-        KeyForm::Custom(schema::texts, tools::read_allow),
-        "Names and globs of the only tools to offer; an empty list offers none. Default: all.",
-    )
-    .aliased(&["allowedTools", "allowTools", "includeTools", "enabledTools"]),
-    Key::rule(
-        "deny",
-        KeyForm::Patterns(|draft, patterns| draft.server.deny = patterns),
-        "Names and globs of tools to hide; `deny` wins over `allow`.",
-    )
-    .default("[]")
-    .aliased(&[
-        "toolsDenied",
-        "toolsBlocked",
-        "deniedTools",
-        "denyTools",
-        "blockedTools",
-        "disallowedTools",
-        "excludeTools",
-        "disabledTools",
-    ]),
-    Key::rule(
-        "ask",
-        KeyForm::Patterns(|draft, patterns| draft.server.ask = patterns),
-        "Names and globs of tools whose calls a person must approve.",
-    )
-    .default("[]"),
-    Key::rule(
-        "requires",
-        KeyForm::Texts(|draft, texts| draft.server.requires = texts),
-        "Capabilities that a principal needs, all of them, to use this server.",
-    )
-    .default("[]"),
-    Key::rule(
-        "tools",
-        KeyForm::Custom(|| schema::map(schema::object(TOOL)), tools::read_tools),
-        "Settings for single tools, by name.",
-    )
-    .default("{}"),
+    Key::new("max_concurrent", KeyForm::Number(1, 10_000, |draft, number| draft.server.max_concurrent = Some(number)))
+        .about("The most concurrent calls of this server; default: limited only by its queue."),
+    Key::rule("allow", KeyForm::Custom(schema::texts, tools::read_allow))
+        .about("Names and globs of the only tools to offer; an empty list offers none. Default: all.")
+        .aliased(&["allowedTools", "allowTools", "includeTools", "enabledTools"]),
+    Key::rule("deny", KeyForm::Patterns(|draft, patterns| draft.server.deny = patterns))
+        .about("Names and globs of tools to hide; `deny` wins over `allow`.")
+        .default("[]")
+        .aliased(&[
+            "toolsDenied",
+            "toolsBlocked",
+            "deniedTools",
+            "denyTools",
+            "blockedTools",
+            "disallowedTools",
+            "excludeTools",
+            "disabledTools",
+        ]),
+    Key::rule("ask", KeyForm::Patterns(|draft, patterns| draft.server.ask = patterns))
+        .about("Names and globs of tools whose calls a person must approve.")
+        .default("[]"),
+    Key::rule("requires", KeyForm::Texts(|draft, texts| draft.server.requires = texts))
+        .about("Capabilities that a principal needs, all of them, to use this server.")
+        .default("[]"),
+    Key::rule("tools", KeyForm::Custom(|| schema::map(schema::object(TOOL)), tools::read_tools))
+        .about("Settings for single tools, by name.")
+        .default("{}"),
     Key::rule(
         "masking",
         KeyForm::Custom(
@@ -237,37 +199,28 @@ pub(crate) const SERVER: &[Key] = &[
                 Ok(())
             },
         ),
-        "What to mask in this server's results, in addition to the top-level `masking`.",
     )
+    .about("What to mask in this server's results, in addition to the top-level `masking`.")
     .default("{}"),
     Key::new(
         "summarizer",
         KeyForm::Custom(results::schema_of_server, |draft, field, context| {
             results::read_server_summarizer(field, context).map(|summarizer| draft.server.summarizer = summarizer)
         }),
-        "The program or endpoint that shortens this server's long results, or false for none; default: the top-level `summarizer`.",
-    ),
+    )
+    .about("What shortens this server's long results, or false; default: the top-level `summarizer`."),
     Key::new(
         "summarize_above_tokens",
         KeyForm::Number(1, MAX_TOKENS, |draft, number| draft.server.summarize_above_tokens = Some(number as u64)),
-        "Summarize this server's results with more tokens than this; default: the top-level setting.",
-    ),
-    Key::new(
-        "structured_text",
-        KeyForm::Flag(|draft, flag| draft.server.structured_text = flag),
-        "Also offer text that is JSON as structured content, if a result has none.",
     )
-    .default("false"),
-    Key::new(
-        "description",
-        KeyForm::Text(|draft, text| draft.server.description = Some(text)),
-        "What the server is for, in words for people: `status` and the dashboard show it.",
-    ),
-    Key::new(
-        "instructions",
-        KeyForm::Text(|draft, text| draft.server.instructions = Some(text)),
-        "Instructions for the model that replace the server's own.",
-    ),
+    .about("Summarize this server's results with more tokens than this; default: the top-level setting."),
+    Key::new("structured_text", KeyForm::Flag(|draft, flag| draft.server.structured_text = flag))
+        .about("Also offer text that is JSON as structured content, if a result has none.")
+        .default("false"),
+    Key::new("description", KeyForm::Text(|draft, text| draft.server.description = Some(text)))
+        .about("What the server is for, in words for people: `status` and the dashboard show it."),
+    Key::new("instructions", KeyForm::Text(|draft, text| draft.server.instructions = Some(text)))
+        .about("Instructions for the model that replace the server's own."),
     Key::hidden("data_masking", KeyForm::Custom(schema::text, tarsy::read_data_masking)).restricting(),
     Key::hidden("summarization", KeyForm::Custom(schema::text, tarsy::read_summarization)),
     Key::hidden("toolsAllowed", KeyForm::Custom(schema::texts, tools::read_ai_agent_allow)).restricting(),

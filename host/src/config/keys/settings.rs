@@ -1,6 +1,6 @@
 //! The keys of `toolgate.yaml` outside `servers`.
 
-use super::super::model::{DestructiveRule, NamesStyle, ReadinessRule, RetryRule, Settings};
+use super::super::model::{DestructivePolicy, NamesStyle, ReadinessRule, RetryPolicy, Settings};
 use super::super::section::{ChoiceForm, ConfigKey, KeyForm, OptionalSectionForm, SectionForm, schema};
 use super::gateway::{self, GATEWAY};
 use super::inputs::{INPUT, read_inputs};
@@ -25,56 +25,35 @@ pub(crate) const TOP: &[Key] = &[
                 other => Err(field.error(format!("version {other:?} is not known; this toolgate reads version 1"))),
             },
         ),
-        "The version of this format.",
     )
+    .about("The version of this format.")
     .default("1"),
-    Key::new(
-        "servers",
-        KeyForm::Custom(|| schema::map(schema::object(SERVER)), |_, _, _| Ok(())),
-        "The servers, each under an id of letters, digits, `_` and `-`.",
-    )
-    .default("{}"),
-    Key::new(
-        "names",
-        KeyForm::choice(&ChoiceForm(NAMES, |settings, choice| settings.names = choice)),
-        "How tools are named: `server.tool`, `server__tool`, `mcp__server__tool` or `mcp_server_tool`.",
-    )
-    .default("\"double-underscore\""),
-    Key::new(
-        "bare_names",
-        KeyForm::Flag(|settings, flag| settings.bare_names = flag),
-        "Accept a tool's own name, without its server, if only one server has it.",
-    )
-    .default("false"),
-    Key::new(
-        "describe_server",
-        KeyForm::Flag(|settings, flag| settings.describe_server = flag),
-        "Begin the description of each tool with `[MCP:server]`.",
-    )
-    .default("false"),
-    Key::rule(
-        "check_arguments",
-        KeyForm::Flag(|settings, flag| settings.check_arguments = flag),
-        "Refuse arguments that do not match the tool's schema.",
-    )
-    .default("true"),
-    Key::rule(
-        "retry",
-        KeyForm::choice(&ChoiceForm(RETRY, |settings, choice| settings.retry = choice)),
-        "Which calls to retry after a lost connection: those that are safe to repeat, all, or none.",
-    )
-    .default("\"safe\""),
-    Key::rule(
-        "read_only",
-        KeyForm::Flag(|settings, flag| settings.read_only = flag),
-        "Offer only tools that declare that they change nothing.",
-    )
-    .default("false"),
+    Key::new("servers", KeyForm::Custom(|| schema::map(schema::object(SERVER)), |_, _, _| Ok(())))
+        .about("The servers, each under an id of letters, digits, `_` and `-`.")
+        .default("{}"),
+    Key::new("names", KeyForm::choice(&ChoiceForm(NAMES, |settings, choice| settings.names = choice)))
+        .about("How tools are named: `server.tool`, `server__tool`, `mcp__server__tool` or `mcp_server_tool`.")
+        .default("\"double-underscore\""),
+    Key::new("bare_names", KeyForm::Flag(|settings, flag| settings.bare_names = flag))
+        .about("Accept a tool's own name, without its server, if only one server has it.")
+        .default("false"),
+    Key::new("describe_server", KeyForm::Flag(|settings, flag| settings.describe_server = flag))
+        .about("Begin the description of each tool with `[MCP:server]`.")
+        .default("false"),
+    Key::rule("check_arguments", KeyForm::Flag(|settings, flag| settings.check_arguments = flag))
+        .about("Refuse arguments that do not match the tool's schema.")
+        .default("true"),
+    Key::rule("retry", KeyForm::choice(&ChoiceForm(RETRY, |settings, choice| settings.retry = choice)))
+        .about("Which calls to retry after a lost connection: those that are safe to repeat, all, or none.")
+        .default("\"safe\""),
+    Key::rule("read_only", KeyForm::Flag(|settings, flag| settings.read_only = flag))
+        .about("Offer only tools that declare that they change nothing.")
+        .default("false"),
     Key::rule(
         "destructive",
         KeyForm::choice(&ChoiceForm(DESTRUCTIVE, |settings, choice| settings.destructive = choice)),
-        "What to do with tools that may delete or overwrite: `allow`, `ask` a person, or `deny`.",
     )
+    .about("What to do with tools that may delete or overwrite: `allow`, `ask` a person, or `deny`.")
     .default("\"allow\""),
     Key::rule(
         "ask_max_bytes",
@@ -83,26 +62,20 @@ pub(crate) const TOP: &[Key] = &[
             "expected at least 1KiB; to refuse all calls of a tool, list it under `deny`",
             |settings, bytes| settings.ask_max_bytes = bytes,
         ),
-        "The most bytes of arguments that a person is asked to approve; a call with more is declined.",
     )
+    .about("The most bytes of arguments that a person is asked to approve; a call with more is declined.")
     .default("\"64KiB\""),
-    Key::rule(
-        "masking",
-        KeyForm::section(&SectionForm(MASKING, |settings| &mut settings.masking)),
-        "What to mask in the results of all servers.",
-    )
-    .default("{}"),
-    Key::rule(
-        "max_result_bytes",
-        KeyForm::Bytes(|settings, bytes| settings.max_result_bytes = bytes),
-        "The longest text of a result; more is cut. 0 means no limit.",
-    )
-    .default("\"1MiB\""),
+    Key::rule("masking", KeyForm::section(&SectionForm(MASKING, |settings| &mut settings.masking)))
+        .about("What to mask in the results of all servers.")
+        .default("{}"),
+    Key::rule("max_result_bytes", KeyForm::Bytes(|settings, bytes| settings.max_result_bytes = bytes))
+        .about("The longest text of a result; more is cut. 0 means no limit.")
+        .default("\"1MiB\""),
     Key::new(
         "summarize_above_tokens",
         KeyForm::Number(1, MAX_TOKENS, |settings, number| settings.summarize_above_tokens = number as u64),
-        "Summarize results with more tokens than this, if there is a `summarizer`.",
     )
+    .about("Summarize results with more tokens than this, if there is a `summarizer`.")
     .default("5000"),
     Key::new(
         "summarizer",
@@ -110,32 +83,24 @@ pub(crate) const TOP: &[Key] = &[
             || schema::object(SUMMARIZER),
             |settings, field, context| read_summarizer(field, context).map(|rules| settings.summarizer = Some(rules)),
         ),
-        "The program or endpoint that shortens long results; without it, they are cut.",
-    ),
-    Key::new(
-        "spill",
-        KeyForm::optional_section(&OptionalSectionForm(SPILL, |settings| &mut settings.spill)),
-        "Keep the full text of cut or summarized results in files, and tell the model where; `true` uses the defaults.",
-    ),
-    Key::new(
-        "record",
-        KeyForm::optional_section(&OptionalSectionForm(RECORD, |settings| &mut settings.record)),
-        "Record calls in files, to replay and explain them and to try other rules on them; `true` uses the defaults.",
-    ),
-    Key::new(
-        "lifecycle",
-        KeyForm::section(&SectionForm(LIFECYCLE, |settings| &mut settings.lifecycle)),
-        "When servers are started, checked, restarted and stopped; keys of a server override these.",
     )
-    .default("{}"),
+    .about("The program or endpoint that shortens long results; without it, they are cut."),
+    Key::new("spill", KeyForm::optional_section(&OptionalSectionForm(SPILL, |settings| &mut settings.spill))).about(
+        "Keep the full text of cut or summarized results in files, and tell the model where; `true` for defaults.",
+    ),
+    Key::new("record", KeyForm::optional_section(&OptionalSectionForm(RECORD, |settings| &mut settings.record)))
+        .about("Record calls in files, to replay, explain and try other rules on them; `true` uses the defaults."),
+    Key::new("lifecycle", KeyForm::section(&SectionForm(LIFECYCLE, |settings| &mut settings.lifecycle)))
+        .about("When servers are started, checked, restarted and stopped; keys of a server override these.")
+        .default("{}"),
     Key::new(
         "queues",
         KeyForm::Custom(
             || schema::map(queues::schema()),
             |settings, field, context| queues::read_queues(field, context).map(|queues| settings.queues = queues),
         ),
-        "Queues by name, each a number of slots or a map; a queue that is not listed gets the defaults.",
     )
+    .about("Queues by name, each a number of slots or a map; a queue that is not listed gets the defaults.")
     .default("{}"),
     Key::new(
         "gateway",
@@ -143,8 +108,8 @@ pub(crate) const TOP: &[Key] = &[
             || schema::object(GATEWAY),
             |settings, field, context| gateway::read_gateway(field, context).map(|rules| settings.gateway = rules),
         ),
-        "How clients reach `toolgate serve`, who may use it, and its limits.",
     )
+    .about("How clients reach `toolgate serve`, who may use it, and its limits.")
     .default("{}"),
     Key::new(
         "shadow",
@@ -152,45 +117,33 @@ pub(crate) const TOP: &[Key] = &[
             || schema::object(SHADOW),
             |settings, field, context| read_shadow(field, context).map(|rules| settings.shadow = Some(rules)),
         ),
-        "A candidate policy that `toolgate serve` tries on live calls, without effect, to show what it would decide.",
-    ),
-    Key::new(
-        "readiness",
-        KeyForm::choice(&ChoiceForm(READINESS, |settings, choice| settings.readiness = choice)),
-        "When toolgate reports ready: `all` (every enabled server is ready) or `any` (at once, with warnings).",
     )
-    .default("\"any\""),
-    Key::new(
-        "allow_commands",
-        KeyForm::Flag(|settings, flag| settings.allow_commands = flag),
-        "Allow `${cmd:COMMAND}` in values, which runs the command and inserts its output.",
-    )
-    .default("false"),
+    .about("A policy that `toolgate serve` tries on live calls, without effect, to show what it would decide."),
+    Key::new("readiness", KeyForm::choice(&ChoiceForm(READINESS, |settings, choice| settings.readiness = choice)))
+        .about("When toolgate reports ready: `all` (every enabled server is ready) or `any` (at once, with warnings).")
+        .default("\"any\""),
+    Key::new("allow_commands", KeyForm::Flag(|settings, flag| settings.allow_commands = flag))
+        .about("Allow `${cmd:COMMAND}` in values, which runs the command and inserts its output.")
+        .default("false"),
     Key::new(
         "start_concurrency",
         KeyForm::Number(1, 1000, |settings, number| settings.start_concurrency = Some(number)),
-        "How many servers may start at the same time; default: four times the number of cores, and at least 32.",
-    ),
-    Key::new(
-        "max_servers",
-        KeyForm::Number(1, 10_000, |settings, number| settings.max_servers = number),
-        "The most servers that this file may define.",
     )
-    .default("200"),
-    Key::new(
-        "spin_wait",
-        KeyForm::Flag(|settings, flag| settings.spin_wait = flag),
-        "Keep a thread awake for up to 200 µs while the next message of a quick peer is expected; false saves power.",
-    )
-    .default("true"),
+    .about("How many servers may start at once; default: four times the number of cores, and at least 32."),
+    Key::new("max_servers", KeyForm::Number(1, 10_000, |settings, number| settings.max_servers = number))
+        .about("The most servers that this file may define.")
+        .default("200"),
+    Key::new("spin_wait", KeyForm::Flag(|settings, flag| settings.spin_wait = flag))
+        .about("Keep a thread awake for up to 200 µs while a quick peer's next message is expected; false saves power.")
+        .default("true"),
     Key::new(
         "inputs",
         KeyForm::Custom(
             || schema::list(schema::object(INPUT)),
             |settings, field, context| read_inputs(field, context).map(|inputs| settings.inputs = inputs),
         ),
-        "Questions to ask a person for `${input:ID}`; the variable TOOLGATE_INPUT_<ID> answers without asking.",
     )
+    .about("Questions to ask a person for `${input:ID}`; the variable TOOLGATE_INPUT_<ID> answers without asking.")
     .default("[]"),
     Key::hidden("$schema", KeyForm::Custom(schema::text, |_, _, _| Ok(()))),
 ];
@@ -203,11 +156,11 @@ pub(crate) const NAMES: &[(&str, NamesStyle)] = &[
     ("mcp-underscore", NamesStyle::McpUnderscore),
 ];
 /// The values of `retry`.
-pub(crate) const RETRY: &[(&str, RetryRule)] =
-    &[("safe", RetryRule::Safe), ("always", RetryRule::Always), ("never", RetryRule::Never)];
+pub(crate) const RETRY: &[(&str, RetryPolicy)] =
+    &[("safe", RetryPolicy::Safe), ("always", RetryPolicy::Always), ("never", RetryPolicy::Never)];
 /// The values of `destructive`.
-pub(crate) const DESTRUCTIVE: &[(&str, DestructiveRule)] =
-    &[("allow", DestructiveRule::Allow), ("ask", DestructiveRule::Ask), ("deny", DestructiveRule::Deny)];
+pub(crate) const DESTRUCTIVE: &[(&str, DestructivePolicy)] =
+    &[("allow", DestructivePolicy::Allow), ("ask", DestructivePolicy::Ask), ("deny", DestructivePolicy::Deny)];
 const READINESS: &[(&str, ReadinessRule)] = &[("all", ReadinessRule::All), ("any", ReadinessRule::Any)];
 /// The largest number of tokens that a key accepts.
 pub(super) const MAX_TOKENS: u64 = 1_000_000_000;

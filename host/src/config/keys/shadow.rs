@@ -8,22 +8,13 @@ type Key = ConfigKey<ShadowRules>;
 
 /// The keys of `shadow`.
 pub(crate) const SHADOW: &[Key] = &[
-    Key::new(
-        "logic",
-        KeyForm::UnexpandedText(|shadow, text| shadow.logic = Some(text)),
-        "The component to try, relative to this file; default: the active one.",
-    ),
-    Key::new(
-        "config",
-        KeyForm::UnexpandedText(|shadow, text| shadow.config = Some(text)),
-        "The configuration to try, relative to this file: its rules, settings and masks; default: this one.",
-    ),
-    Key::new(
-        "sample",
-        KeyForm::Fraction(|shadow, fraction| shadow.sample = fraction),
-        "The share of calls to try, from 0 (none) to 1 (all).",
-    )
-    .default("1.0"),
+    Key::new("logic", KeyForm::UnexpandedText(|shadow, text| shadow.logic = Some(text)))
+        .about("The component to try, relative to this file; default: the active one."),
+    Key::new("config", KeyForm::UnexpandedText(|shadow, text| shadow.config = Some(text)))
+        .about("The configuration to try, relative to this file: its rules, settings and masks; default: this one."),
+    Key::new("sample", KeyForm::Fraction(|shadow, fraction| shadow.sample = fraction))
+        .about("The share of calls to try, from 0 (none) to 1 (all).")
+        .default("1.0"),
 ];
 
 /// Reads `shadow`.

@@ -89,15 +89,7 @@ pub enum TokenAuth {
 
 impl OAuthConfig {
     /// Returns all texts that may contain variables.
-    pub fn texts(&self) -> impl Iterator<Item = &UnexpandedText> {
-        let OAuthConfig { client_id, client_secret, client_metadata_url, private_key, issuer, .. } = self;
-        let OAuthConfig { authorization_url, token_url, metadata_url, .. } = self;
-        let ours = [client_id, client_secret, client_metadata_url, private_key, issuer];
-        ours.into_iter().chain([authorization_url, token_url, metadata_url]).flatten()
-    }
-
-    /// Returns mutable references to all texts that may contain variables.
-    pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut UnexpandedText> {
+    pub fn texts(&mut self) -> impl Iterator<Item = &mut UnexpandedText> {
         let OAuthConfig { client_id, client_secret, client_metadata_url, private_key, issuer, .. } = self;
         let ours = [client_id, client_secret, client_metadata_url, private_key, issuer];
         ours.into_iter().chain([&mut self.authorization_url, &mut self.token_url, &mut self.metadata_url]).flatten()

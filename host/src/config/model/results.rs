@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::texts::no_position;
 use super::{FilePosition, UnexpandedText};
 
 /// The summarizer of long results. `Debug` shows no value that may be a secret.
@@ -37,25 +36,6 @@ pub enum SummarizerKind {
         /// The API key, if one is needed.
         api_key: Option<UnexpandedText>,
     },
-}
-
-impl SummarizerRules {
-    /// Returns the texts that are expanded later.
-    pub fn texts(&self) -> Vec<&UnexpandedText> {
-        match &self.how {
-            SummarizerKind::Command { program, args } => std::iter::once(program).chain(args).collect(),
-            SummarizerKind::Http { url, model, api_key } => [url, model].into_iter().chain(api_key).collect(),
-        }
-    }
-
-    pub(super) fn forget_positions(&mut self) {
-        self.place = no_position();
-        let texts: Vec<_> = match &mut self.how {
-            SummarizerKind::Command { program, args } => std::iter::once(program).chain(args).collect(),
-            SummarizerKind::Http { url, model, api_key } => [url, model].into_iter().chain(api_key).collect(),
-        };
-        texts.into_iter().for_each(|text| text.place = no_position());
-    }
 }
 
 /// Which summarizer a server's results go to.

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use super::{GatewayRules, LifecycleRules, QueueRules, RecordRules, ShadowRules, SpillSettings, SummarizerRules};
+use super::{
+    DestructivePolicy, GatewayRules, LifecycleRules, QueueRules, RecordRules, RetryPolicy, ShadowRules, SpillSettings,
+    SummarizerRules,
+};
 
 /// The settings for all servers.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,11 +19,11 @@ pub struct Settings {
     /// Whether to refuse arguments that do not match the schema.
     pub check_arguments: bool,
     /// Which calls to retry.
-    pub retry: RetryRule,
+    pub retry: RetryPolicy,
     /// Whether to offer only tools that change nothing.
     pub read_only: bool,
     /// What to do with tools that may delete or overwrite.
-    pub destructive: DestructiveRule,
+    pub destructive: DestructivePolicy,
     /// The most bytes of arguments that a person is asked to approve; a call with more is declined.
     pub ask_max_bytes: u64,
     /// What to mask in all results.
@@ -66,9 +69,9 @@ impl Default for Settings {
             bare_names: false,
             describe_server: false,
             check_arguments: true,
-            retry: RetryRule::default(),
+            retry: RetryPolicy::Safe,
             read_only: false,
-            destructive: DestructiveRule::default(),
+            destructive: DestructivePolicy::Allow,
             ask_max_bytes: 64 * 1024,
             masking: Masking::default(),
             max_result_bytes: 1024 * 1024,
@@ -110,30 +113,6 @@ pub enum NamesStyle {
     McpPrefix,
     /// `mcp_server_tool`
     McpUnderscore,
-}
-
-/// Which calls to retry after a lost connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RetryRule {
-    /// Calls that cannot have run, and those that are safe to repeat.
-    #[default]
-    Safe,
-    /// All.
-    Always,
-    /// None.
-    Never,
-}
-
-/// What to do with tools that may delete or overwrite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DestructiveRule {
-    /// Treat them like any other tool.
-    #[default]
-    Allow,
-    /// Ask a person to approve each call.
-    Ask,
-    /// Neither list nor call them.
-    Deny,
 }
 
 /// When toolgate reports ready.

@@ -1,10 +1,11 @@
-//! Access to all texts of a server that are expanded later.
+//! Access to all texts of a server or of the summarizer that are expanded later.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::{
-    FilePosition, GatewayRules, ServerAuth, ServerConfig, ServerSummarizer, Settings, SummarizerRules, UnexpandedText,
+    FilePosition, GatewayRules, ServerAuth, ServerConfig, ServerSummarizer, Settings, SummarizerKind, SummarizerRules,
+    UnexpandedText,
 };
 
 impl ServerConfig {
@@ -43,7 +44,7 @@ impl ServerConfig {
             ServerAuth::Bearer(token) => texts.push(token),
             ServerAuth::ApiKey { value, .. } => texts.push(value),
             ServerAuth::Basic { user, password } => texts.extend([user, password]),
-            ServerAuth::OAuth(oauth) => texts.extend(oauth.texts_mut()),
+            ServerAuth::OAuth(oauth) => texts.extend(oauth.texts()),
         }
         texts
     }
@@ -63,6 +64,20 @@ impl Settings {
     }
 }
 
-pub(super) fn no_position() -> FilePosition {
+impl SummarizerRules {
+    pub(in crate::config) fn texts(&mut self) -> Vec<&mut UnexpandedText> {
+        match &mut self.how {
+            SummarizerKind::Command { program, args } => std::iter::once(program).chain(args).collect(),
+            SummarizerKind::Http { url, model, api_key } => [url, model].into_iter().chain(api_key).collect(),
+        }
+    }
+
+    fn forget_positions(&mut self) {
+        self.place = no_position();
+        self.texts().into_iter().for_each(|text| text.place = no_position());
+    }
+}
+
+fn no_position() -> FilePosition {
     FilePosition { file: Arc::from(Path::new("")), line: 0, column: 0 }
 }

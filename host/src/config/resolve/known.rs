@@ -116,7 +116,7 @@ impl SecretCollector<'_> {
     }
 
     fn oauth(&mut self, oauth: &OAuthConfig) {
-        oauth.texts().for_each(|text| self.address(text));
+        oauth.clone().texts().for_each(|text| self.address(text));
         if let Some(secret) = &oauth.client_secret {
             let secret = self.text(secret);
             self.secrets.add(&secret);

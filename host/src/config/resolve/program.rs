@@ -94,5 +94,5 @@ fn command(resolver: &mut ConfigResolver<'_>, shape: FileShape, working_dir: Opt
 
 /// Reports whether the text is a path, and not the name of a program to look up.
 fn is_path(text: &str) -> bool {
-    text.contains('/') || (cfg!(windows) && text.contains('\\')) || Path::new(text).is_absolute()
+    text.contains('/')
 }

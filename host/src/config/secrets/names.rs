@@ -22,7 +22,8 @@ pub fn looks_secret(name: &str) -> bool {
 
 /// Reports whether this variable is known to contain no secret, so that its value may be shown.
 pub fn is_harmless_variable(name: &str) -> bool {
-    HARMLESS_VARIABLES.contains(&name) || name.starts_with("LC_") || name.starts_with("XDG_")
+    let is_listed = COMMON_VARIABLES.contains(&name) || HARMLESS_VARIABLES.contains(&name);
+    is_listed || name.starts_with("LC_") || name.starts_with("XDG_")
 }
 
 /// Reports whether this header is known to contain no secret.
@@ -95,14 +96,13 @@ const ABOUT: &[&str] = &[
     "url", "uri", "path", "file", "dir", "host", "port", "type", "mode", "method", "scheme", "enabled", "timeout",
     "expiry", "author", "header", "sock",
 ];
-const HARMLESS_VARIABLES: &[&str] = &[
+/// Variables of every system about the user, the machine and the terminal: no secrets, and most programs need them.
+pub(in crate::config) const COMMON_VARIABLES: &[&str] = &[
     "HOME",
     "USER",
     "LOGNAME",
     "USERNAME",
     "USERPROFILE",
-    "PWD",
-    "OLDPWD",
     "PATH",
     "SHELL",
     "TMPDIR",
@@ -111,12 +111,7 @@ const HARMLESS_VARIABLES: &[&str] = &[
     "LANG",
     "LANGUAGE",
     "TERM",
-    "HOSTNAME",
     "TZ",
-    "EDITOR",
-    "PAGER",
-    "DISPLAY",
-    "XAUTHORITY",
     "APPDATA",
     "LOCALAPPDATA",
     "PROGRAMDATA",
@@ -125,6 +120,8 @@ const HARMLESS_VARIABLES: &[&str] = &[
     "COMSPEC",
     "OS",
 ];
+/// More variables without secrets, which a program can do without.
+const HARMLESS_VARIABLES: &[&str] = &["PWD", "OLDPWD", "HOSTNAME", "EDITOR", "PAGER", "DISPLAY", "XAUTHORITY"];
 const HARMLESS_HEADERS: &[&str] = &[
     "accept",
     "cache-control",

@@ -76,20 +76,26 @@ pub(super) type ReadValue<T> = fn(&mut T, &ConfigField<'_>, &mut ReadContext) ->
 
 impl<T> ConfigKey<T> {
     /// Creates a key that is in the schema and has no default.
-    pub(crate) const fn new(name: &'static str, form: KeyForm<T>, about: &'static str) -> Self {
-        ConfigKey { name, aliases: &[], form, default: "", about, in_schema: true, is_rule: false }
+    pub(crate) const fn new(name: &'static str, form: KeyForm<T>) -> Self {
+        ConfigKey { name, aliases: &[], form, default: "", about: "", in_schema: true, is_rule: false }
     }
 
     /// Creates a key that restricts something.
-    pub(crate) const fn rule(name: &'static str, form: KeyForm<T>, about: &'static str) -> Self {
-        ConfigKey::new(name, form, about).restricting()
+    pub(crate) const fn rule(name: &'static str, form: KeyForm<T>) -> Self {
+        ConfigKey::new(name, form).restricting()
     }
 
     /// Creates a key that is accepted because people write it, but is not in the schema.
     pub(crate) const fn hidden(name: &'static str, form: KeyForm<T>) -> Self {
-        let mut key = ConfigKey::new(name, form, "");
+        let mut key = ConfigKey::new(name, form);
         key.in_schema = false;
         key
+    }
+
+    /// Says what the key is for.
+    pub(crate) const fn about(mut self, about: &'static str) -> Self {
+        self.about = about;
+        self
     }
 
     /// Sets the default value, as JSON.

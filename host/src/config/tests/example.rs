@@ -9,9 +9,8 @@ use super::super::document::{self, Node, NodeValue};
 use super::super::field::{ConfigField, ReadContext};
 use super::super::keys::{self, inputs, masking, server, settings};
 use super::super::model::{
-    AnnotationOverrides, ConfigInput, CustomMask, FileShape, GatewayRules, LifecycleRules, Masking, QueueRules,
-    RecordRules, ServerConfig, ServerTls, Settings, ShadowRules, SpillSettings, SummarizerKind, Timeouts, ToolConfig,
-    TransportKind,
+    Annotations, ConfigInput, CustomMask, FileShape, GatewayRules, LifecycleRules, Masking, QueueRules, RecordRules,
+    ServerConfig, ServerTls, Settings, ShadowRules, SpillSettings, SummarizerKind, Timeouts, ToolConfig, TransportKind,
 };
 use super::super::schema::schema;
 use super::super::section::{ConfigKey, read_keys};
@@ -130,7 +129,7 @@ fn every_default_of_the_schema_is_the_default_of_the_code() {
     check_defaults(server::TIMEOUTS, Timeouts::default);
     check_defaults(server::TLS, ServerTls::default);
     check_defaults(server::TOOL, ToolConfig::default);
-    check_defaults(server::ANNOTATIONS, AnnotationOverrides::default);
+    check_defaults(server::ANNOTATIONS, Annotations::default);
     for key in server::SERVER.iter().filter(|key| key.in_schema && !key.default.is_empty()) {
         let text = format!("servers: {{a: {{command: x, {}: {}}}}}", key.name, key.default);
         let config = parse(&text, Path::new("toolgate.yaml")).unwrap();

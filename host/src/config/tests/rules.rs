@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::super::model::{DestructiveRule, FileShape, RetryRule};
+use super::super::model::{DestructivePolicy, FileShape, RetryPolicy};
 use super::super::{import, parse};
 use super::{complaints, said};
 
@@ -217,7 +217,7 @@ fn what_holds_for_all_holds_beside_the_servers_of_every_shape() {
         let settings = &config.settings;
         assert_eq!(
             (settings.read_only, settings.destructive, settings.retry),
-            (true, DestructiveRule::Deny, RetryRule::Never),
+            (true, DestructivePolicy::Deny, RetryPolicy::Never),
             "{text}"
         );
         assert_eq!((&settings.masking.groups[..], settings.max_result_bytes), (&["all".to_owned()][..], 9), "{text}");

@@ -1,6 +1,6 @@
 //! The expectations of the seed projects, row by row; a comment marks where toolgate differs.
 
-use super::super::model::{FileShape, Masking, ServerAuth, ServerSummarizer, TransportKind};
+use super::super::model::{FileShape, Masking, ServerAuth, ServerSummarizer, SummarizerKind, TransportKind};
 use super::super::parse;
 use super::complaints;
 
@@ -111,7 +111,9 @@ fn a_server_can_have_its_own_summaries_and_a_description() {
     assert_eq!(complaints("toolgate.yaml", text), "");
     let config = parse(text, Path::new("toolgate.yaml")).unwrap();
     let [own, off, shared] = &config.servers[..] else { panic!("three servers") };
-    assert!(matches!(&own.summarizer, ServerSummarizer::Own(rules) if rules.texts()[0].text == "sum"));
+    assert!(
+        matches!(&own.summarizer, ServerSummarizer::Own(rules) if matches!(&rules.how, SummarizerKind::Command { program, .. } if program.text == "sum"))
+    );
     assert_eq!((own.summarize_above_tokens, own.description.as_deref()), (Some(9), Some("For tests.")));
     assert!(own.structured_text && !off.structured_text);
     assert_eq!((&off.summarizer, &shared.summarizer), (&ServerSummarizer::Off, &ServerSummarizer::Shared));

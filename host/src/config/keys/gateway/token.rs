@@ -33,36 +33,26 @@ pub(crate) const TOKEN: &[Key] = &[
             draft.principal = name;
             Ok(())
         }),
-        "The name of the token's owner in logs and rules: letters, digits, `_`, `.`, `@` and `-`.",
-    ),
-    Key::new(
-        "token",
-        KeyForm::UnexpandedText(|draft, text| draft.token = Some(text)),
-        "The token, such as ${CI_TOKEN}, which the client sends after `Bearer`; at least 16 characters.",
-    ),
-    Key::new(
-        "file",
-        KeyForm::UnexpandedText(|draft, text| draft.file = Some(text)),
-        "Instead of `token`: a file that contains only the token.",
     )
-    .aliased(&["token_file"]),
-    Key::new(
-        "admin",
-        KeyForm::Flag(|draft, flag| draft.admin = flag),
-        "Whether the principal may also enable, disable and reconnect servers, and try tools on the dashboard.",
-    )
-    .default("false"),
+    .about("The name of the token's owner in logs and rules: letters, digits, `_`, `.`, `@` and `-`."),
+    Key::new("token", KeyForm::UnexpandedText(|draft, text| draft.token = Some(text)))
+        .about("The token, such as ${CI_TOKEN}, which the client sends after `Bearer`; at least 16 characters."),
+    Key::new("file", KeyForm::UnexpandedText(|draft, text| draft.file = Some(text)))
+        .about("Instead of `token`: a file that contains only the token.")
+        .aliased(&["token_file"]),
+    Key::new("admin", KeyForm::Flag(|draft, flag| draft.admin = flag))
+        .about("Whether the principal may also enable, disable and reconnect servers, and try tools on the dashboard.")
+        .default("false"),
     Key::rule(
         "servers",
         KeyForm::Custom(servers, |draft, field, _| selection(field).map(|selection| draft.selection = Some(selection))),
+    )
+    .about(
         "The servers that the principal may use: a list, or a map from server to names and globs of tools. \
          Default: all.",
     ),
-    Key::rule(
-        "capabilities",
-        KeyForm::Texts(|draft, texts| draft.capabilities = Some(texts)),
-        "What the principal is granted, such as server:files or tool:files/read; default: it needs no grants.",
-    ),
+    Key::rule("capabilities", KeyForm::Texts(|draft, texts| draft.capabilities = Some(texts)))
+        .about("What the principal is granted, such as server:files or tool:files/read; default: it needs no grants."),
 ];
 
 /// Reads `tokens`.

@@ -2,7 +2,7 @@
 
 use super::super::super::document::{MapEntry, NodeValue};
 use super::super::super::field::{ConfigField, FieldError, ReadContext};
-use super::super::super::model::{AnnotationOverrides, FileShape, ToolConfig};
+use super::super::super::model::{Annotations, FileShape, ToolConfig};
 use super::super::super::section::{ConfigKey, KeyForm, SectionForm, is_ignorable, read_keys};
 use super::draft::ServerDraft;
 
@@ -10,49 +10,32 @@ type ToolKey = ConfigKey<ToolConfig>;
 
 /// The keys of one tool.
 pub(crate) const TOOL: &[ToolKey] = &[
-    ToolKey::rule(
-        "annotations",
-        KeyForm::section(&SectionForm(ANNOTATIONS, |tool| &mut tool.annotations)),
-        "What the tool does; these override the server's annotations.",
-    )
-    .default("{}"),
-    ToolKey::rule(
-        "requires",
-        KeyForm::Texts(|tool, texts| tool.requires = texts),
-        "Capabilities that a principal needs, all of them, to use the tool.",
-    )
-    .default("[]"),
-    ToolKey::new("note", KeyForm::Text(|tool, text| tool.note = Some(text)), "Text to add to the tool's description."),
+    ToolKey::rule("annotations", KeyForm::section(&SectionForm(ANNOTATIONS, |tool| &mut tool.annotations)))
+        .about("What the tool does; these override the server's annotations.")
+        .default("{}"),
+    ToolKey::rule("requires", KeyForm::Texts(|tool, texts| tool.requires = texts))
+        .about("Capabilities that a principal needs, all of them, to use the tool.")
+        .default("[]"),
+    ToolKey::new("note", KeyForm::Text(|tool, text| tool.note = Some(text)))
+        .about("Text to add to the tool's description."),
 ];
 
-type AnnotationKey = ConfigKey<AnnotationOverrides>;
+type AnnotationKey = ConfigKey<Annotations>;
 
 /// The keys of `annotations`.
 pub(crate) const ANNOTATIONS: &[AnnotationKey] = &[
-    AnnotationKey::new(
-        "read_only",
-        KeyForm::Flag(|annotations, flag| annotations.read_only = Some(flag)),
-        "The tool changes nothing.",
-    )
-    .aliased(&["readOnlyHint"]),
-    AnnotationKey::new(
-        "destructive",
-        KeyForm::Flag(|annotations, flag| annotations.destructive = Some(flag)),
-        "The tool may delete or overwrite.",
-    )
-    .aliased(&["destructiveHint"]),
-    AnnotationKey::new(
-        "idempotent",
-        KeyForm::Flag(|annotations, flag| annotations.idempotent = Some(flag)),
-        "Calling the tool twice has the same effect as calling it once.",
-    )
-    .aliased(&["idempotentHint"]),
-    AnnotationKey::new(
-        "open_world",
-        KeyForm::Flag(|annotations, flag| annotations.open_world = Some(flag)),
-        "The tool reaches an open set of things, such as the web.",
-    )
-    .aliased(&["openWorldHint"]),
+    AnnotationKey::new("read_only", KeyForm::Flag(|annotations, flag| annotations.read_only = Some(flag)))
+        .about("The tool changes nothing.")
+        .aliased(&["readOnlyHint"]),
+    AnnotationKey::new("destructive", KeyForm::Flag(|annotations, flag| annotations.destructive = Some(flag)))
+        .about("The tool may delete or overwrite.")
+        .aliased(&["destructiveHint"]),
+    AnnotationKey::new("idempotent", KeyForm::Flag(|annotations, flag| annotations.idempotent = Some(flag)))
+        .about("Calling the tool twice has the same effect as calling it once.")
+        .aliased(&["idempotentHint"]),
+    AnnotationKey::new("open_world", KeyForm::Flag(|annotations, flag| annotations.open_world = Some(flag)))
+        .about("The tool reaches an open set of things, such as the web.")
+        .aliased(&["openWorldHint"]),
 ];
 
 /// Reads the list of allowed tools; an empty list allows none.
