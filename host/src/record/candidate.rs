@@ -169,7 +169,7 @@ mod tests {
         let json = format!(
             r#"{{"policy":{{"servers":[],"selection":null,"read_only":false,"destructive":"allow","capabilities":null}},
             "style":"dot","bare_names":false,"describe_server":false,"check_arguments":true,"retry":"safe",
-            "masking":{{{masks}}},"server_masking":[{{"server":"one","masks":{{{own}}}}}],"form":"text",
+            "masking":{{{masks}}},"server_settings":[{{"server":"one","masking":{{{own}}},"structured_text":false}}],"form":"text",
             "max_result_bytes":0,"spill":false,"summarize_above_tokens":null,"ask_max_bytes":0}}"#
         );
         serde_json::from_str(&json).expect("the test's settings are right")

@@ -133,7 +133,7 @@ pub(super) fn read_server_summarizer(
 
 /// Returns the schema of a server's `summarizer`.
 pub(super) fn schema_of_server() -> serde_json::Value {
-    serde_json::json!({"anyOf": [{"type": "boolean"}, schema::object(SUMMARIZER)]})
+    schema::object_or("boolean", SUMMARIZER)
 }
 
 impl SummarizerDraft {

@@ -117,7 +117,7 @@ fn what_does_not_fit_is_said() {
         ),
         (
             "{names: slash}",
-            "1:18: gateway.names: \"slash\" is not one of: dot, double-underscore, mcp-prefix, openai, anthropic, gemini, cursor",
+            "1:18: gateway.names: \"slash\" is not one of: dot, double-underscore, mcp-prefix, mcp-underscore, openai, anthropic, gemini, cursor",
         ),
         (
             "{hosts: ['x:80']}",

@@ -7,7 +7,7 @@ use crate::logic::{CallHistory, OfferedTools};
 const SETTINGS: &str = r#"{
     "policy":{"servers":[],"selection":null,"read_only":false,"destructive":"allow","capabilities":null},
     "style":"dot","bare_names":false,"describe_server":false,"check_arguments":true,"retry":"safe",
-    "masking":{"groups":[],"patterns":[],"custom":[]},"server_masking":[],"form":"text","max_result_bytes":0,
+    "masking":{"groups":[],"patterns":[],"custom":[]},"server_settings":[],"form":"text","max_result_bytes":0,
     "spill":false,"summarize_above_tokens":null,"ask_max_bytes":0}"#;
 
 /// Returns a finished call without any steps.
