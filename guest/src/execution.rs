@@ -213,7 +213,7 @@ pub struct ToolResult {
     pub call_id: String,
     /// The name as the model wrote it.
     pub name: String,
-    /// The tool that the name means, if one was found.
+    /// The tool that the name means, also if it is denied or its server is not available.
     pub tool: Option<ToolRef>,
     /// The text for the model, masked and cut; empty if the result was forwarded or passed through.
     pub text: String,

@@ -91,6 +91,14 @@ pub fn readings(name: &str) -> Vec<(&str, &str)> {
     found
 }
 
+/// Returns the only tool of these servers that the name could mean; `None` if it could mean several.
+pub fn only_reading(name: &str, servers: &[String]) -> Option<ToolRef> {
+    let known = |(server, tool): &(&str, &str)| servers.iter().any(|known| known == server) && !tool.is_empty();
+    let mut readings = readings(name).into_iter().filter(known);
+    let (server, tool) = readings.next()?;
+    readings.next().is_none().then(|| ToolRef::new(server, tool))
+}
+
 /// Splits at every occurrence of the separator, also overlapping ones: `a___b` is `a` + `_b` and `a_` + `b`.
 fn splits<'a>(name: &'a str, separator: &str, found: &mut Vec<(&'a str, &'a str)>) {
     for (at, _) in name.char_indices() {

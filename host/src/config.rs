@@ -1,6 +1,7 @@
 //! Configuration files: toolgate's own and those of popular clients, read into one model.
 
 pub mod bytes;
+mod changed_keys;
 mod command;
 mod document;
 pub mod duration;
@@ -30,6 +31,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use changed_keys::changed_keys;
 use document::line_index::LineIndex;
 pub use error::ConfigError;
 pub use model::is_id;

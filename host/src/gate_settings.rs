@@ -46,6 +46,9 @@ pub(crate) fn settings(logic: &mut impl Decide, config: &Config, view: &GateView
         destructive: of_file.destructive,
         capabilities: view.capabilities.clone(),
     };
+    if offers_resource_tools(config) && !none {
+        add_resource_server(&mut settings.policy);
+    }
     settings.style = style(of_file.names);
     settings.bare_names = of_file.bare_names;
     settings.describe_server = of_file.describe_server;
@@ -62,6 +65,28 @@ pub(crate) fn settings(logic: &mut impl Decide, config: &Config, view: &GateView
     settings.ask_max_bytes = of_file.ask_max_bytes;
     settings.max_result_bytes = view.max_result_bytes.unwrap_or(of_file.max_result_bytes);
     Ok(settings)
+}
+
+/// The server of the tools that list and read resources.
+pub(crate) const RESOURCE_SERVER: &str = "toolgate";
+
+/// Reports whether gates have tools that list and read resources; a configured server may have taken their name.
+pub(crate) fn offers_resource_tools(config: &Config) -> bool {
+    config.settings.resource_tools && config.servers.iter().all(|server| server.id != RESOURCE_SERVER)
+}
+
+/// Lets every gate use the resource tools: what they may list and read is decided by the rules of each server.
+fn add_resource_server(policy: &mut filtering::Policy) {
+    let id = RESOURCE_SERVER.to_owned();
+    if let Some(selection) = &mut policy.selection {
+        selection.push(filtering::SelectedServer { id: id.clone(), tools: Vec::new() });
+    }
+    if let Some(capabilities) = &mut policy.capabilities {
+        capabilities.push(format!("server:{id}"));
+    }
+    let rules = filtering::Rules { allow: None, deny: Vec::new() };
+    let (ask, requires, tools) = Default::default();
+    policy.servers.push(filtering::ServerRules { id, rules, ask, requires, tools });
 }
 
 /// Returns what differs for one server, if anything does.

@@ -208,7 +208,7 @@ impl GatewayState {
     /// Records and counts a finished call of this principal.
     fn remember(&self, principal: &str, result: ToolResult, latency: Duration) {
         let ToolResult { call_id, name, tool, code, attempts, trace, .. } = result;
-        self.call_counts.add(tool.as_ref(), code);
+        self.call_counts.add(principal, tool.as_ref(), code);
         let (at, principal) = (SystemTime::now(), principal.to_owned());
         self.recent.add(RecentCall { id: call_id, at, principal, name, tool, code, attempts, latency, trace });
     }

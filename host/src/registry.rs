@@ -10,6 +10,7 @@ mod definition;
 mod link;
 mod notices;
 mod owned_task;
+mod resource_tools;
 mod status;
 mod tools;
 mod unmatched;
@@ -25,7 +26,7 @@ pub(crate) use backends::{BackendError, GateBackend};
 pub use change::ConfigChanges;
 pub use definition::ToolDefinition;
 pub use link::{Lease, Link, ResourceWatcher, Unavailable};
-pub use status::{LastError, ReadinessReport, ServerStatus, Warning, state_name};
+pub use status::{ConnectionScope, LastError, ReadinessReport, ServerStatus, Warning, state_name};
 pub use tools::ToolList;
 pub use unmatched::UnmatchedRule;
 

@@ -28,6 +28,8 @@ pub enum StatsOutcome {
     Unknown,
     /// The caller cancelled the call.
     Cancelled,
+    /// The rules or a person denied the call.
+    Denied,
 }
 
 /// The statistics at one moment; every call is either in flight or counted once by its outcome.
@@ -45,9 +47,11 @@ pub struct StatsSnapshot {
     pub unknown: u64,
     /// The calls that the caller cancelled.
     pub cancelled: u64,
+    /// The calls that the rules or a person denied.
+    pub denied: u64,
     /// The calls in flight.
     pub in_flight: u64,
-    /// The latencies of calls, without cancelled ones, which only show how long callers waited.
+    /// The latencies of calls, without cancelled and denied ones, which no server answered.
     pub latencies: Histogram,
 }
 
@@ -101,8 +105,9 @@ impl Drop for InFlightCall {
             StatsOutcome::Failed => totals.failures += 1,
             StatsOutcome::Unknown => totals.unknown += 1,
             StatsOutcome::Cancelled => totals.cancelled += 1,
+            StatsOutcome::Denied => totals.denied += 1,
         }
-        if outcome != StatsOutcome::Cancelled {
+        if !matches!(outcome, StatsOutcome::Cancelled | StatsOutcome::Denied) {
             totals.latencies.record(latency);
         }
     }
@@ -206,12 +211,13 @@ mod tests {
 
     const MILLISECOND: Duration = Duration::from_millis(1);
     const HOUR: Duration = Duration::from_secs(3600);
-    const OUTCOMES: [StatsOutcome; 5] = [
+    const OUTCOMES: [StatsOutcome; 6] = [
         StatsOutcome::Ok,
         StatsOutcome::ToolError,
         StatsOutcome::Failed,
         StatsOutcome::Unknown,
         StatsOutcome::Cancelled,
+        StatsOutcome::Denied,
     ];
 
     fn histogram(spans: &[Duration]) -> Histogram {
@@ -241,8 +247,12 @@ mod tests {
             (0..times).for_each(|_| stats.begin().finish(times * MILLISECOND, outcome));
         }
         let running = stats.begin();
-        let StatsSnapshot { calls, ok, tool_errors, failures, unknown, cancelled, in_flight, .. } = stats.snapshot();
-        assert_eq!([calls, ok, tool_errors, failures, unknown, cancelled, in_flight], [16, 1, 2, 3, 4, 5, 1]);
+        let StatsSnapshot { calls, ok, tool_errors, failures, unknown, cancelled, denied, in_flight, .. } =
+            stats.snapshot();
+        assert_eq!(
+            [calls, ok, tool_errors, failures, unknown, cancelled, denied, in_flight],
+            [22, 1, 2, 3, 4, 5, 6, 1]
+        );
         drop(running);
         assert_eq!(stats.snapshot().in_flight, 0);
     }

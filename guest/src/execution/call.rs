@@ -17,7 +17,7 @@ use crate::arguments::{self, NoteKind};
 use crate::backoff;
 use crate::catalog::{Entry, NoRoute, Route};
 use crate::filtering::Verdict;
-use crate::naming::{NameError, NameProblem};
+use crate::naming::{self, NameError, NameProblem};
 use crate::recovery::{self, Action, Context};
 use crate::types::{Failure, Phase, ToolRef, Trace, TraceNote};
 pub use intent::Intent;
@@ -31,6 +31,8 @@ pub struct Execution {
     notes: Vec<TraceNote>,
     /// The tool, once the name is resolved.
     tool: Option<ResolvedTool>,
+    /// The tool that the name most likely means, if its server is not available.
+    likely_tool: Option<ToolRef>,
     /// Set once the arguments are read as well.
     plan: Option<Plan>,
     attempts: u32,
@@ -93,6 +95,7 @@ impl Execution {
             call,
             notes: Vec::with_capacity(USUAL_NOTES),
             tool: None,
+            likely_tool: None,
             plan: None,
             attempts: 0,
             may_have_run: false,
@@ -177,6 +180,7 @@ impl Execution {
             Err(NoRoute::Unknown(error)) => self.no_route(error),
             Err(NoRoute::Hidden(error, server, entry)) => {
                 gate.access.explain(&server, &entry.tool.name, entry.tool.annotations, &mut self.notes);
+                self.tool = Some(ResolvedTool { server, entry });
                 self.fail(Code::NotAllowed, &error.message)
             }
         }
@@ -198,6 +202,9 @@ impl Execution {
         if found {
             self.note("another server that the name could mean is not available");
             return self.route(false);
+        }
+        if let State::Connecting(servers) = &self.state {
+            self.likely_tool = naming::only_reading(&self.call.name, servers);
         }
         self.give_up(failure)
     }
@@ -411,7 +418,7 @@ impl Execution {
         ToolResult {
             call_id: self.call.id.clone(),
             name: self.call.name.clone(),
-            tool: self.tool.as_ref().map(ResolvedTool::tool),
+            tool: self.tool.as_ref().map(ResolvedTool::tool).or_else(|| self.likely_tool.clone()),
             text,
             content: Vec::new(),
             structured: None,

@@ -126,7 +126,8 @@ fn is_server(node: &Node) -> bool {
     SERVER.iter().any(|key| node.at(key).is_some())
 }
 
-const ROOTS: [&str; 5] = ["servers", "mcpServers", "mcp_servers", "context_servers", "mcp"];
+/// The keys under which files keep their servers.
+pub(super) const ROOTS: [&str; 5] = ["servers", "mcpServers", "mcp_servers", "context_servers", "mcp"];
 const CLAUDE_CODE: [&str; 2] = [".mcp.json", ".claude.json"];
 const GEMINI: [&str; 4] = ["httpUrl", "includeTools", "excludeTools", "trust"];
 const SERVER: [&str; 8] = ["command", "url", "httpUrl", "serverUrl", "baseUrl", "type", "transport", "cmd"];

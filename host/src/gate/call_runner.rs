@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::call_options::{CallOptions, CallOutcome, Consent};
 use super::forwarded::PlainText;
 use super::{CallEvent, Gate, OnEvent, addresses, failures, forwarded, queueing};
 use crate::failure::{Failure, RequestError};
+use crate::gate_settings::{RESOURCE_SERVER, offers_resource_tools};
 use crate::json::JsonObject;
 use crate::logic::types::execution::{
     Code, Condensed, Directive, Event, Oversize, Question, Request, Summary, ToolResult,
@@ -24,6 +25,7 @@ use crate::rpc;
 use crate::session::{OnProgress, Progress, Reply, RequestTimeouts, Session, SessionRequest};
 use crate::stats::{InFlightCall, StatsOutcome};
 use crate::telemetry::Span;
+use crate::words::NamedCase;
 
 /// A running call.
 pub(super) struct CallRunner<'a> {
@@ -181,14 +183,18 @@ impl<'a> CallRunner<'a> {
     pub(super) fn finish(self, result: ToolResult) -> CallOutcome {
         let latency = self.started.elapsed();
         self.trace.finished(&result);
-        // A call that never reached its server counts as one of its failures.
+        // A call that never reached its server counts as one of its failures, or as denied.
+        let denied = || Some(&result.tool.as_ref().filter(|_| outcome(result.code) == StatsOutcome::Denied)?.server);
         let counted = self
             .first_request
             .map(|begun| begun.counted)
-            .or_else(|| self.unavailable_link.map(|link| link.stats().begin()));
+            .or_else(|| self.unavailable_link.map(|link| link.stats().begin()))
+            .or_else(|| Some(self.gate.registry().link(denied()?)?.stats().begin()));
         if let Some(counted) = counted {
             counted.finish(latency.saturating_sub(self.approval_time), outcome(result.code));
         }
+        let (server, tool) = result.tool.as_ref().map(|tool| (&*tool.server, &*tool.tool)).unzip();
+        debug!(server, tool, code = result.code.name(), took = ?latency, "the call ended");
         let mut called = CallOutcome { result, latency, failure: self.failure, answer: None };
         if let (Some(RequestError { failure: Failure::Rpc(error), .. }), Some(tool)) =
             (&mut called.failure, &called.result.tool)
@@ -208,6 +214,9 @@ impl<'a> CallRunner<'a> {
 
     async fn request(&mut self, request: Request) -> Event {
         let Request { tool: ToolRef { server, tool }, arguments, forward } = request;
+        if server == RESOURCE_SERVER && offers_resource_tools(&self.gate.registry().config()) {
+            return Event::Answered(Box::pin(self.gate.call_resource_tool(&tool, &arguments)).await);
+        }
         let link = match self.link(&server) {
             Ok(link) => link,
             Err(failed) => return self.note_failure(failed),
@@ -459,6 +468,7 @@ fn outcome(code: Code) -> StatsOutcome {
         Code::ToolError => StatsOutcome::ToolError,
         Code::OutcomeUnknown => StatsOutcome::Unknown,
         Code::Cancelled => StatsOutcome::Cancelled,
+        Code::NotAllowed | Code::Declined => StatsOutcome::Denied,
         _ => StatsOutcome::Failed,
     }
 }

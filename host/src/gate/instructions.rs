@@ -1,5 +1,8 @@
 //! Instructions for the model: what servers want it to know, and which servers it cannot use.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde::Deserialize;
 
 use super::{Gate, GateError, naming};
@@ -27,15 +30,19 @@ impl Gate {
         Ok(self.backend().pool.ask(0, |logic| logic.instructions(&notes, &failed))?)
     }
 
-    /// Builds the instructions from what is known now, with tools named in this style. For servers that are not
-    /// connected, it uses the configuration; servers without instructions are omitted.
+    /// Builds the instructions from what is known now, with tools named in this style, and with the servers that are
+    /// known to have failed; servers without instructions are omitted.
     pub fn known_instructions(&self, style: &naming::NamingStyle) -> Result<String, GateError> {
         let links = self.links();
         // Almost no configuration has notes on tools.
         let noted = links.iter().any(|link| link.server().tools.iter().any(|rules| rules.note.is_some()));
         let tools = if noted { self.tools(style)? } else { Vec::new() };
-        let mut notes = Vec::new();
+        let (mut notes, mut failed) = (Vec::new(), Vec::new());
         for link in links {
+            if let Some(why) = link.known_failure() {
+                failed.push(self.failed(&link, &why));
+                continue;
+            }
             let (mut own, mut prompts) = (None, Vec::new());
             if self.admits(link.id()) {
                 own = self.instructions_of(&link)?;
@@ -47,17 +54,31 @@ impl Gate {
                 notes.push(note);
             }
         }
-        Ok(self.backend().pool.ask(0, |logic| logic.instructions(&notes, &[]))?)
+        Ok(self.backend().pool.ask(0, |logic| logic.instructions(&notes, &failed))?)
     }
 
-    /// Returns the instructions of a server: those of the configuration, else its own if it is connected.
+    /// Starts the servers that nobody has used yet, and waits until their tools are known, they have failed, or the time
+    /// is over.
+    pub(crate) async fn meet_servers(&self, limit: Duration) {
+        let links = self.links();
+        let is_new = |link: &&Arc<Link>| link.known_tools().is_none() && link.known_failure().is_none();
+        let start = links.iter().filter(is_new).map(|link| async move {
+            if let Ok(lease) = link.lease_if_it_starts().await {
+                // A server that cannot list its tools has been logged.
+                let _ = link.tools_of(&lease).await;
+            }
+        });
+        let _ = tokio::time::timeout(limit, futures_util::future::join_all(start)).await;
+        self.take_known();
+    }
+
+    /// Returns the instructions of a server: those of the configuration, else those that it gave last.
     pub(crate) fn instructions_of(&self, link: &Link) -> LogicResult<Option<String>> {
         let configured = link.server().instructions.clone();
         if configured.is_some() {
             return Ok(configured);
         }
-        let own = link.current().and_then(|session| session.peer().instructions.clone());
-        own.map(|text| self.mask_text(link.id(), &text)).transpose()
+        link.last_instructions().map(|text| self.mask_text(link.id(), &text)).transpose()
     }
 
     /// Builds the text that tells a model which servers it cannot use; empty if it can use all.

@@ -58,7 +58,8 @@ impl Gateway {
         let readiness = self.registry().readiness();
         let seen = self.visible_to(principal);
         let statuses = self.registry().statuses();
-        let servers = statuses.iter().filter(|status| seen.has(&status.server)).map(|status| self.status(status));
+        let servers =
+            statuses.iter().filter(|status| seen.has(&status.server)).map(|status| self.status(status, &seen));
         let body = json!({
             "gateway": self.about(principal),
             "ready": readiness.ready,
@@ -132,7 +133,7 @@ impl Gateway {
             _ => return None,
         };
         Some(match registry.status(server).filter(|_| known) {
-            Some(status) => reply(200, &self.status(&status)),
+            Some(status) => reply(200, &self.status(&status, &VisibleServers::All)),
             None => error(404, &format!("no server {server:?} is configured")),
         })
     }
@@ -282,11 +283,14 @@ impl Gateway {
     /// Renders the metrics for Prometheus, for the servers and tools that the principal may use.
     pub fn metrics(&self, principal: &Principal) -> String {
         let (counts, shadow, seen) = (&self.state.call_counts, self.shadow(), self.visible_to(principal));
-        metrics::render(self.registry(), counts, &lock(&self.listeners), shadow.as_deref(), &seen)
+        metrics::render(self.registry(), counts, &lock(&self.listeners), shadow.as_deref(), principal, &seen)
     }
 
-    fn status(&self, status: &ServerStatus) -> Value {
+    /// Describes a server, with the names of the tools that the viewer may see.
+    fn status(&self, status: &ServerStatus, seen: &VisibleServers) -> Value {
         let calls = &status.calls;
+        let software = [&status.name, &status.software_version].into_iter().flatten().cloned().collect::<Vec<_>>();
+        let tools = status.tool_names.iter().filter(|tool| seen.has_tool(&status.server, tool));
         let quantile = |part| calls.latencies.quantile(part).map(millis);
         let queues = status.queues.iter().map(|queue| {
             json!({
@@ -304,13 +308,19 @@ impl Gateway {
             "era": status.era,
             "version": status.version,
             "name": status.name.as_deref().map(|name| self.redact(name)),
+            "software": (!software.is_empty()).then(|| self.redact(&software.join(" "))),
+            "description": status.description,
+            "scope": status.scope.name(),
+            "source": matches!(seen, VisibleServers::All).then_some(&status.source),
             "tools": status.tools,
+            "tool_names": tools.map(|tool| self.redact(tool)).collect::<Vec<_>>(),
             "cut_lists": status.cut_lists,
             "connections": status.connections,
             "users": status.users,
             "calls": {
                 "calls": calls.calls, "ok": calls.ok, "tool_errors": calls.tool_errors, "failures": calls.failures,
-                "unknown": calls.unknown, "cancelled": calls.cancelled, "in_flight": calls.in_flight,
+                "unknown": calls.unknown, "cancelled": calls.cancelled, "denied": calls.denied,
+                "in_flight": calls.in_flight,
                 "p50_ms": quantile(0.5), "p90_ms": quantile(0.9), "p99_ms": quantile(0.99),
                 "max_ms": calls.latencies.max().map(millis),
             },

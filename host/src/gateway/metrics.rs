@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::OpenListener;
 use super::api::VisibleServers;
+use super::client::Principal;
 use super::load::LoadStats;
 use crate::config::secrets::Secrets;
 use crate::lock::lock;
@@ -20,34 +21,48 @@ use crate::registry::{Registry, state_name};
 use crate::shadow::{self, Shadow, ShadowCounts};
 use crate::words::NamedCase;
 
-/// Counts calls by tool and result code.
+/// Counts calls by principal, tool and result code.
 #[derive(Debug, Default)]
-pub(super) struct ToolCallCounts(Mutex<BTreeMap<(String, String, &'static str), u64>>);
+pub(super) struct ToolCallCounts(Mutex<BTreeMap<CallSeries, u64>>);
+
+/// The labels of a count of calls.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct CallSeries {
+    principal: String,
+    server: String,
+    tool: String,
+    code: &'static str,
+}
 
 impl ToolCallCounts {
     /// Counts a call; the number of different names is limited, since they come from clients and servers.
-    pub(super) fn add(&self, tool: Option<&ToolRef>, code: Code) {
+    pub(super) fn add(&self, principal: &str, tool: Option<&ToolRef>, code: Code) {
         let mut counts = lock(&self.0);
         let (server, tool) = tool.map_or(("", ""), |tool| (&tool.server, &tool.tool));
-        let mut key = (server.to_owned(), tool.to_owned(), code.name());
-        if counts.len() >= MOST_SERIES && !counts.contains_key(&key) {
-            key.1 = "other".to_owned();
+        let [principal, server, tool] = [principal, server, tool].map(str::to_owned);
+        let mut series = CallSeries { principal, server, tool, code: code.name() };
+        if counts.len() >= MOST_SERIES && !counts.contains_key(&series) {
+            (series.principal, series.tool) = (OTHER.to_owned(), OTHER.to_owned());
         }
-        *counts.entry(key).or_default() += 1;
+        *counts.entry(series).or_default() += 1;
     }
 
-    /// Returns the counts that a principal may see; tools whose names differ only in secrets are counted together.
+    /// Returns the counts that a principal may see; names that differ only in secrets are counted together. Only admins
+    /// see the names of other principals.
     fn visible_counts(
         &self,
+        viewer: &Principal,
         seen: &VisibleServers,
         secrets: &Secrets,
-    ) -> BTreeMap<(String, String, &'static str), u64> {
+    ) -> BTreeMap<CallSeries, u64> {
         let mut shown = BTreeMap::new();
-        for ((server, tool, code), count) in &*lock(&self.0) {
+        for (series, count) in &*lock(&self.0) {
+            let CallSeries { principal, server, tool, code } = series;
+            let principal = if viewer.admin || viewer.name == *principal { principal } else { OTHER };
             // Calls with unknown names are counted together, and everybody sees them.
             if server.is_empty() || seen.has_tool(server, tool) {
-                let [server, tool] = [server, tool].map(|name| secrets.redact(name).into_owned());
-                *shown.entry((server, tool, *code)).or_default() += count;
+                let [principal, server, tool] = [principal, server, tool].map(|name| secrets.redact(name).into_owned());
+                *shown.entry(CallSeries { principal, server, tool, code }).or_default() += count;
             }
         }
         shown
@@ -60,15 +75,16 @@ pub(super) fn render(
     tally: &ToolCallCounts,
     listeners: &[OpenListener],
     shadow: Option<&Shadow>,
+    viewer: &Principal,
     seen: &VisibleServers,
 ) -> String {
     let mut page = MetricsPage::default();
-    let counts = tally.visible_counts(seen, &registry.secrets());
-    let calls = counts.iter().map(|((server, tool, code), count)| {
-        let labels = [("server", server.as_str()), ("tool", tool), ("code", code)];
+    let counts = tally.visible_counts(viewer, seen, &registry.secrets());
+    let calls = counts.iter().map(|(CallSeries { principal, server, tool, code }, count)| {
+        let labels = [("server", server.as_str()), ("tool", tool), ("code", code), ("principal", principal)];
         (labels, count)
     });
-    page.metric("toolgate_calls_total", "counter", "Tool calls, by result code.", calls);
+    page.metric("toolgate_calls_total", "counter", "Tool calls, by result code and principal.", calls);
     write_durations(&mut page, registry, seen);
     write_servers(&mut page, registry, seen);
     write_listeners(&mut page, listeners);
@@ -214,6 +230,8 @@ impl MetricsPage {
 }
 
 const MOST_SERIES: usize = 2_000;
+/// The label of names beyond the limit, and of principals that the viewer may not know.
+const OTHER: &str = "other";
 const STATES: [State; 8] = [
     State::Disabled,
     State::Dormant,
@@ -240,26 +258,43 @@ mod tests {
         assert_eq!(page.0, "x{a=\"b\\\"c\\\\d\\ne\"} 1\n");
         let tally = ToolCallCounts::default();
         for n in 0..MOST_SERIES + 100 {
-            tally.add(Some(&ToolRef { server: "a".to_owned(), tool: n.to_string() }), Code::Ok);
+            tally.add("ann", Some(&ToolRef { server: "a".to_owned(), tool: n.to_string() }), Code::Ok);
         }
         let counts = tally.0.lock().unwrap();
         assert_eq!(counts.len(), MOST_SERIES + 1);
-        assert_eq!(counts[&("a".to_owned(), "other".to_owned(), "ok")], 100);
+        let [principal, server, tool] = ["other", "a", "other"].map(str::to_owned);
+        assert_eq!(counts[&CallSeries { principal, server, tool, code: "ok" }], 100);
     }
 
     #[test]
     fn names_of_tools_show_no_secret_and_no_label_comes_twice() {
         let tally = ToolCallCounts::default();
+        let ann = Principal { name: "ann".to_owned(), admin: false };
         let mut secrets = Secrets::default();
         secrets.add("Zq9-planted/secret");
         for tool in ["get_Zq9-planted/secret", "get_Zq9-planted_secret", "get"] {
-            tally.add(Some(&ToolRef { server: "a".to_owned(), tool: tool.to_owned() }), Code::Ok);
+            tally.add("ann", Some(&ToolRef { server: "a".to_owned(), tool: tool.to_owned() }), Code::Ok);
         }
-        let shown = tally.visible_counts(&VisibleServers::All, &secrets).into_iter();
-        let shown: Vec<_> = shown.map(|((_, tool, _), count)| (tool, count)).collect();
+        let shown = tally.visible_counts(&ann, &VisibleServers::All, &secrets).into_iter();
+        let shown: Vec<_> = shown.map(|(series, count)| (series.tool, count)).collect();
         assert_eq!(shown, [("get".to_owned(), 1), ("get_[REDACTED]".to_owned(), 2)]);
         let seen =
             VisibleServers::Only { servers: Default::default(), tools: [("a".to_owned(), "get".to_owned())].into() };
-        assert_eq!(tally.visible_counts(&seen, &secrets).len(), 1);
+        assert_eq!(tally.visible_counts(&ann, &seen, &secrets).len(), 1);
+    }
+
+    #[test]
+    fn only_admins_see_who_else_calls() {
+        let tally = ToolCallCounts::default();
+        for name in ["ann", "bob", "eve"] {
+            tally.add(name, None, Code::NotAllowed);
+        }
+        let seen = |admin: bool| {
+            let viewer = Principal { name: "ann".to_owned(), admin };
+            let counts = tally.visible_counts(&viewer, &VisibleServers::All, &Secrets::default());
+            counts.into_iter().map(|(series, count)| format!("{}={count}", series.principal)).collect::<Vec<_>>()
+        };
+        assert_eq!(seen(true), ["ann=1", "bob=1", "eve=1"]);
+        assert_eq!(seen(false), ["ann=1", "other=2"]);
     }
 }

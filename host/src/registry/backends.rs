@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tracing::{info, warn};
 
 use super::ToolList;
+use super::resource_tools::resource_tools;
 use crate::config::model::Config;
 use crate::decide::LogicResult;
-use crate::gate_settings::{GateView, settings};
+use crate::gate_settings::{GateView, RESOURCE_SERVER, offers_resource_tools, settings};
 use crate::logic::types::{catalog, execution};
 use crate::logic::{Component, GateOffers, InstancePool, LogicError, PoolSet, Supervisor};
 use crate::words::ErrorText;
@@ -105,6 +106,10 @@ impl GateBackends {
             tools_seen: AtomicU64::new(seen),
             tools_by_server,
         });
+        if offers_resource_tools(config) {
+            // A gate without servers does not know it, which needs no warning.
+            backend.offer(RESOURCE_SERVER, &resource_tools(), false)?;
+        }
         let shared = if share { Arc::downgrade(&backend) } else { Weak::new() };
         match place {
             Some(place) if share => known[place].backend = shared,

@@ -23,13 +23,13 @@ pub use unavailable::Unavailable;
 pub use watching::ResourceWatcher;
 
 use super::owned_task::OwnedTask;
-use super::status::{LastError, ServerStatus};
+use super::status::{ConnectionScope, LastError, ServerStatus};
 use super::{LinkEvent, RegistryContext, RegistryLifetime};
 use crate::config::model::{Config, Problem, ServerConfig};
 use crate::decide::LogicResult;
 use crate::logic::types::lifecycle;
 use crate::queue::Queue;
-use crate::session::{LogLevel, ServerEvent, Session};
+use crate::session::{LogLevel, Peer, ServerEvent, Session};
 use crate::stats::CallStats;
 use connection::ActiveConnection;
 use listing::ServerLists;
@@ -93,6 +93,8 @@ struct LinkTasks {
 struct LinkHistory {
     /// When it entered its current state.
     since: SystemTime,
+    /// The server as it described itself when it was last connected.
+    last_peer: Option<Peer>,
     last_error: Option<LastError>,
     last_check: Option<SystemTime>,
     started_in: Option<Duration>,
@@ -128,6 +130,7 @@ impl Link {
                 config_problem: None,
                 history: LinkHistory {
                     since: SystemTime::now(),
+                    last_peer: None,
                     last_error: None,
                     last_check: None,
                     started_in: None,
@@ -166,9 +169,13 @@ impl Link {
         self.server().lifecycle.shared && (session.is_none() || !self.uses_session)
     }
 
-    /// Reports whether sessions and gates have connections of their own, so that the shared one is not used.
-    fn runs_per_session(&self) -> bool {
-        self.uses_session || !self.server().lifecycle.shared
+    /// Returns who shares a connection to the server.
+    fn scope(&self) -> ConnectionScope {
+        match (self.server().lifecycle.shared, self.uses_session) {
+            (false, _) => ConnectionScope::Gate,
+            (true, true) => ConnectionScope::Session,
+            (true, false) => ConnectionScope::Shared,
+        }
     }
 
     /// Reports whether the server receives the id of the session that uses it.
@@ -251,8 +258,7 @@ impl Link {
     pub fn status(&self) -> ServerStatus {
         let state = self.state();
         let session = state.connection.as_ref().map(|connection| &connection.session);
-        // Comes first: the struct below holds the lock of the tools until it is complete.
-        let cut_lists = self.cut_lists();
+        let (cut_lists, tools, peer) = (self.cut_lists(), self.known_tools(), state.history.last_peer.as_ref());
         ServerStatus {
             server: self.id().to_owned(),
             kind: self.server().kind.name(),
@@ -263,8 +269,12 @@ impl Link {
             since: state.history.since,
             era: session.map(|session| session.peer().era.name()),
             version: session.map(|session| session.peer().version.clone()),
-            name: session.and_then(|session| session.peer().name.clone()),
-            tools: self.cached().as_ref().map(|tools| tools.definitions.len()),
+            name: peer.and_then(|peer| peer.name.clone()),
+            software_version: peer.and_then(|peer| peer.software_version.clone()),
+            description: self.server().description.clone(),
+            source: self.server().place.to_string(),
+            tools: tools.as_ref().map(|tools| tools.definitions.len()),
+            tool_names: tools.iter().flat_map(|tools| &tools.definitions).map(|tool| tool.name.clone()).collect(),
             cut_lists,
             users: self.usage.users(),
             calls: self.stats.snapshot(),
@@ -277,8 +287,21 @@ impl Link {
                 let fault = state.config_problem.as_ref().map(|(problem, _)| problem);
                 self.server().problem.as_ref().or(fault).map(ToString::to_string)
             },
-            runs_per_session: self.runs_per_session(),
+            scope: self.scope(),
             queues: self.queues.iter().map(|(_, queue)| queue.stats()).collect(),
+        }
+    }
+
+    /// Returns the instructions that the server gave when it was last connected.
+    pub(crate) fn last_instructions(&self) -> Option<String> {
+        self.state().history.last_peer.as_ref()?.instructions.clone()
+    }
+
+    /// Returns why the server cannot be used, as far as that is known.
+    pub(crate) fn known_failure(&self) -> Option<Unavailable> {
+        match self.poll_unless_failed() {
+            Ok(_) | Err(Unavailable::Disabled | Unavailable::Closed) => None,
+            Err(why) => Some(why),
         }
     }
 

@@ -23,10 +23,18 @@ pub struct ServerStatus {
     pub era: Option<&'static str>,
     /// The MCP version, while it is connected.
     pub version: Option<String>,
-    /// Its own name, while it is connected.
+    /// Its own name, since its first connection.
     pub name: Option<String>,
+    /// The version of its program, since its first connection.
+    pub software_version: Option<String>,
+    /// What it is for, in the words of the configuration.
+    pub description: Option<String>,
+    /// The position of its entry in the configuration.
+    pub source: String,
     /// The number of tools in its last list.
     pub tools: Option<usize>,
+    /// The names of the tools in its last list.
+    pub tool_names: Vec<String>,
     /// Descriptions of lists that exceeded a limit and were cut.
     pub cut_lists: Vec<String>,
     /// The number of connections; gates and sessions may have their own.
@@ -47,10 +55,32 @@ pub struct ServerStatus {
     pub pid: Option<u32>,
     /// The problem of its configuration.
     pub problem: Option<String>,
-    /// Whether each session or gate has a connection of its own, so that nobody waits for a shared one.
-    pub runs_per_session: bool,
+    /// Who shares a connection to it.
+    pub scope: ConnectionScope,
     /// The queues that its calls pass.
     pub queues: Vec<QueueStats>,
+}
+
+/// Who shares a connection to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionScope {
+    /// Everybody.
+    Shared,
+    /// The gates of one session, because the configuration passes its id to the server.
+    Session,
+    /// One gate.
+    Gate,
+}
+
+impl ConnectionScope {
+    /// Returns the name of the scope.
+    pub fn name(self) -> &'static str {
+        match self {
+            ConnectionScope::Shared => "shared",
+            ConnectionScope::Session => "session",
+            ConnectionScope::Gate => "gate",
+        }
+    }
 }
 
 /// The last error of a server, and its time.
@@ -94,8 +124,12 @@ impl ServerStatus {
             (Some(one), Some(other)) => Some(if other.at > one.at { other } else { one }),
             (one, other) => one.or(other),
         };
-        let tools = shown.tools.or(hidden.tools);
-        ServerStatus { connections, users, restarts, last_error, tools, ..shown }
+        let (tools, tool_names) = match shown.tools {
+            Some(_) => (shown.tools, shown.tool_names),
+            None => (hidden.tools, hidden.tool_names),
+        };
+        let (name, software_version) = (shown.name.or(hidden.name), shown.software_version.or(hidden.software_version));
+        ServerStatus { connections, users, restarts, last_error, tools, tool_names, name, software_version, ..shown }
     }
 
     /// Returns a warning for the operator, if anything is wrong.
@@ -123,7 +157,7 @@ impl ServerStatus {
     /// Says why the server does not count as ready; `None` if it does, or if nobody waits for it.
     pub(super) fn wait_reason(&self) -> Option<Warning> {
         let is_off = self.state == State::Disabled && self.problem.is_none();
-        if self.ready || is_off || self.runs_per_session {
+        if self.ready || is_off || self.scope != ConnectionScope::Shared {
             return None;
         }
         let text = match self.state {

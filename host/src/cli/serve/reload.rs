@@ -163,7 +163,7 @@ impl Reloader {
         listener: &ListenerControl,
         why: ReloadReason,
     ) -> Result<(), ReloadError> {
-        let setup = self.read().await?;
+        let (setup, text) = self.read().await?;
         lock(&self.secrets).merge(&setup.secrets);
         let GatewaySetup { config, options, limits, http, tokens, shadow, .. } = setup;
         let prepared = match (listener, http) {
@@ -187,7 +187,9 @@ impl Reloader {
         if let ListenerControl::Stdio(control) = listener {
             control.set(&limits);
         }
-        info!("the configuration was reloaded: {}", summary(&changes, &self.tokens, &tokens, &applied));
+        let keys = config::changed_keys(&self.origin.text, &text, &self.origin.path);
+        self.origin.text = text;
+        info!("the configuration was reloaded: {}", summary(&changes, &keys, (&self.tokens, &tokens), &applied));
         for what in loosened {
             warn!("a rule is looser than before: {what}");
         }
@@ -215,7 +217,7 @@ impl Reloader {
     }
 
     /// Reads the file and what the gateway needs of it on another thread, because a command may take its time.
-    async fn read(&self) -> Result<GatewaySetup, ReloadError> {
+    async fn read(&self) -> Result<(GatewaySetup, String), ReloadError> {
         let (args, variables) = (self.args.clone(), self.variables.clone());
         let ConfigFile { path, found_in, .. } = self.origin.clone();
         let read = move || {
@@ -233,7 +235,8 @@ impl Reloader {
                 return Err(ReloadError::Untrusted);
             }
             let config = config::parse(&text, &path).map_err(wrong)?;
-            GatewaySetup::new(&args, config, &variables).map_err(|failure| ReloadError::Invalid(failure.to_string()))
+            let setup = GatewaySetup::new(&args, config, &variables);
+            setup.map(|setup| (setup, text)).map_err(|failure| ReloadError::Invalid(failure.to_string()))
         };
         let read = tokio::task::spawn_blocking(read).await;
         read.unwrap_or_else(|_| Err(ReloadError::Invalid("it could not be read: this is a bug in toolgate".to_owned())))
@@ -247,8 +250,8 @@ fn token_files(tokens: &[ResolvedToken]) -> impl Iterator<Item = WatchedFile> {
 /// Describes what has changed on one line.
 fn summary(
     changes: &ConfigChanges,
-    before: &[ResolvedToken],
-    after: &[ResolvedToken],
+    keys: &[String],
+    (before, after): (&[ResolvedToken], &[ResolvedToken]),
     applied: &AppliedChange,
 ) -> String {
     let of = |tokens: &[ResolvedToken], name: &str| tokens.iter().find(|token| token.principal == name).cloned();
@@ -267,8 +270,12 @@ fn summary(
     ];
     let there = lists.iter().filter(|(_, names)| !names.is_empty());
     let mut parts: Vec<_> = there.map(|(what, names)| format!("{what} {}", names.join(", "))).collect();
-    if changes.settings {
-        parts.push("changed settings".to_owned());
+    match keys {
+        [] => {}
+        keys if keys.len() <= MOST_KEYS => parts.push(format!("changed {}", keys.join(", "))),
+        keys => {
+            parts.push(format!("changed {} and {} more", keys[..MOST_KEYS].join(", "), keys.len() - MOST_KEYS));
+        }
     }
     match applied.ended_sessions {
         0 => {}
@@ -282,6 +289,8 @@ fn summary(
     }
 }
 
+/// The number of changed keys that are named.
+const MOST_KEYS: usize = 12;
 /// How often files are checked.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a file must stay unchanged before it counts as complete.

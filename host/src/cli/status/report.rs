@@ -54,6 +54,12 @@ pub(crate) struct ServerReport {
     pub era: Option<String>,
     /// The version of MCP that it speaks.
     pub version: Option<String>,
+    /// The name and version of its program.
+    #[serde(default)]
+    pub software: Option<String>,
+    /// Who shares a connection to it.
+    #[serde(default)]
+    pub scope: Option<String>,
     /// How many tools it has.
     pub tools: Option<u64>,
     /// Statistics of its calls.
@@ -80,6 +86,11 @@ pub(crate) struct CallCounts {
     pub failures: u64,
     /// Calls that failed although the tool may have run.
     pub unknown: u64,
+    /// Calls that a tool answered with an error of its own.
+    pub tool_errors: u64,
+    /// Calls that the rules or a person denied.
+    #[serde(default)]
+    pub denied: u64,
     /// Calls in flight.
     pub in_flight: u64,
     /// The median latency.
@@ -160,11 +171,15 @@ mod tests {
             for_s: 1,
             era: None,
             version: None,
+            software: None,
+            scope: None,
             tools: None,
             calls: CallCounts {
                 calls: 0,
                 failures: 0,
                 unknown: 0,
+                tool_errors: 0,
+                denied: 0,
                 in_flight: 0,
                 p50_ms: None,
                 p90_ms: None,

@@ -66,14 +66,18 @@ impl Column {
     }
 }
 
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column; 19] = [
     Column::vital("SERVER", |server| server.server.clone()),
     Column::vital("STATE", |server| server.state.clone()),
     Column::vital("FOR", |server| age(server.for_s)),
     Column::wide("MCP", |server| or_dash(server.version.as_ref().or(server.era.as_ref()))),
+    Column::wide("SOFTWARE", |server| or_dash(server.software.as_ref())),
+    Column::wide("SCOPE", |server| or_dash(server.scope.as_ref())),
     Column::vital("TOOLS", |server| or_dash(server.tools)),
     Column::vital("CALLS", |server| server.calls.calls.to_string()),
     Column::vital("FAILED", |server| (server.calls.failures + server.calls.unknown).to_string()),
+    Column::vital("TOOL ERRORS", |server| server.calls.tool_errors.to_string()),
+    Column::vital("DENIED", |server| server.calls.denied.to_string()),
     Column::wide("P50", |server| or_dash(server.calls.p50_ms.map(milliseconds))),
     Column::vital("P90", |server| or_dash(server.calls.p90_ms.map(milliseconds))),
     Column::wide("P99", |server| or_dash(server.calls.p99_ms.map(milliseconds))),
@@ -89,4 +93,4 @@ fn or_dash(value: Option<impl ToString>) -> String {
 }
 
 /// The least width for all columns.
-const WIDE: u16 = 140;
+const WIDE: u16 = 180;

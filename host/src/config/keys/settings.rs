@@ -130,6 +130,9 @@ pub(crate) const TOP: &[Key] = &[
         KeyForm::Number(1, 1000, |settings, number| settings.start_concurrency = Some(number)),
     )
     .about("How many servers may start at once; default: four times the number of cores, and at least 32."),
+    Key::new("resource_tools", KeyForm::Flag(|settings, flag| settings.resource_tools = flag))
+        .about("Offer two tools that list and read resources, for models that cannot do so themselves.")
+        .default("false"),
     Key::new("max_servers", KeyForm::Number(1, 10_000, |settings, number| settings.max_servers = number))
         .about("The most servers that this file may define.")
         .default("200"),

@@ -30,6 +30,8 @@ pub struct Settings {
     pub masking: Masking,
     /// The most bytes of text in a result; zero means no limit.
     pub max_result_bytes: u64,
+    /// Whether models get tools that list and read resources.
+    pub resource_tools: bool,
     /// Results with more tokens than this are summarized, if there is a summarizer.
     pub summarize_above_tokens: u64,
     /// The summarizer of long results.
@@ -75,6 +77,7 @@ impl Default for Settings {
             ask_max_bytes: 64 * 1024,
             masking: Masking::default(),
             max_result_bytes: 1024 * 1024,
+            resource_tools: false,
             summarize_above_tokens: 5000,
             summarizer: None,
             spill: None,

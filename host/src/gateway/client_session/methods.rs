@@ -1,5 +1,7 @@
 //! The MCP methods of the gateway, other than `tools/call`.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -30,8 +32,8 @@ pub(super) async fn answer(context: &RequestContext<'_>) -> Result<String, RpcEr
         ("subscriptions/listen", Era::Modern) => notifications::listen(context).await,
         ("resources/subscribe", Era::Legacy) => notifications::subscribe(context).await,
         ("resources/unsubscribe", Era::Legacy) => notifications::unsubscribe(context),
-        ("server/discover", Era::Modern) => Ok(discover(context.client)),
-        ("initialize", Era::Legacy) => initialize(context),
+        ("server/discover", Era::Modern) => Ok(discover(context.client).await),
+        ("initialize", Era::Legacy) => initialize(context).await,
         ("ping", Era::Legacy) => Ok("{}".to_owned()),
         ("logging/setLevel", Era::Legacy) => set_level(context).await,
         _ => Err(RpcError::new(METHOD_NOT_FOUND, format!("the gateway has no method {method:?}"))),
@@ -49,15 +51,15 @@ fn server_info() -> serde_json::Value {
     json!({"name": "toolgate", "version": env!("CARGO_PKG_VERSION")})
 }
 
-fn discover(client: &ClientSession) -> String {
+async fn discover(client: &ClientSession) -> String {
     let versions: Vec<_> = std::iter::once(MODERN_VERSION).chain(LEGACY_VERSIONS).collect();
     let meta = json!({"io.modelcontextprotocol/serverInfo": server_info()});
     let result = json!({"supportedVersions": versions, "capabilities": capabilities(), "_meta": meta});
-    let result = with_instructions(client, result);
+    let result = with_instructions(client, result).await;
     finish_cacheable(Era::Modern, result.to_string(), CacheControl::of_parts([]).for_client(client))
 }
 
-fn initialize(context: &RequestContext<'_>) -> Result<String, RpcError> {
+async fn initialize(context: &RequestContext<'_>) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
@@ -70,15 +72,18 @@ fn initialize(context: &RequestContext<'_>) -> Result<String, RpcError> {
     let version = known.unwrap_or(LEGACY_VERSIONS[0]);
     let theirs = theirs.map(|theirs| askable_capabilities(theirs.get()));
     bounds::check_capabilities(theirs.as_deref().unwrap_or_default())?;
-    let mut negotiated = lock(&context.client.negotiated);
-    (negotiated.version, negotiated.capabilities) = (Some(version), theirs);
-    drop(negotiated);
+    {
+        let mut negotiated = lock(&context.client.negotiated);
+        (negotiated.version, negotiated.capabilities) = (Some(version), theirs);
+    }
     let result = json!({"protocolVersion": version, "capabilities": capabilities(), "serverInfo": server_info()});
-    Ok(with_instructions(context.client, result).to_string())
+    Ok(with_instructions(context.client, result).await.to_string())
 }
 
-/// Adds the servers' instructions to a result, if there are any.
-fn with_instructions(client: &ClientSession, mut result: serde_json::Value) -> serde_json::Value {
+/// Adds the servers' instructions to a result, if there are any. Clients ask for them only once, so this waits a little
+/// for servers that nobody has used yet.
+async fn with_instructions(client: &ClientSession, mut result: serde_json::Value) -> serde_json::Value {
+    client.gate.meet_servers(MEET).await;
     if let Some(text) = instructions(client) {
         result["instructions"] = text.into();
     }
@@ -114,3 +119,6 @@ async fn set_level(context: &RequestContext<'_>) -> Result<String, RpcError> {
     client.gateway.registry.want_logs(client.gate.number(), Some(level)).await;
     Ok("{}".to_owned())
 }
+
+/// How long a client's first request waits for servers that nobody has used yet.
+const MEET: Duration = Duration::from_secs(3);

@@ -9,7 +9,7 @@ use tracing::{Instrument, debug, error, info, warn};
 
 use super::super::RegistryLifetime;
 use super::super::owned_task::OwnedTask;
-use super::super::status::LastError;
+use super::super::status::{ConnectionScope, LastError};
 use super::connection::{ActiveConnection, ConnectionPermit};
 use super::{Link, State, Unavailable};
 use crate::config::model::{Problem, TransportKind};
@@ -29,7 +29,7 @@ impl Link {
             return;
         }
         let context = &self.opener.context;
-        let prove = context.proves_servers() && !self.runs_per_session();
+        let prove = context.proves_servers() && self.scope() == ConnectionScope::Shared;
         let policy = lifecycle::Policy { prove, ..self.policy.clone() };
         let stepped = context.step(state.machine, event, &policy);
         let lifecycle::Transition { server, commands } = match stepped {
@@ -111,6 +111,7 @@ impl Link {
             Ok((session, place)) => {
                 state.last_failure = None;
                 state.history.started_in = Some(took);
+                state.history.last_peer = Some(session.peer().clone());
                 state.connection =
                     Some(ActiveConnection::new(session, place, number, self.weak_self.clone(), self.span()));
                 self.step(&mut state, &lifecycle::Event::Connected);
