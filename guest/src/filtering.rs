@@ -74,6 +74,8 @@ pub struct Policy {
     pub servers: Vec<ServerRules>,
     /// The servers that this gate may use; `None` means all.
     pub selection: Option<Vec<SelectedServer>>,
+    /// The servers that the agent chose for itself; `None` means all. A tool must be in both lists.
+    pub choice: Option<Vec<SelectedServer>>,
     /// Whether only tools that change nothing may be used.
     pub read_only: bool,
     /// What happens to destructive tools.
@@ -144,11 +146,40 @@ pub struct Access {
 #[derive(Debug)]
 struct Server {
     /// `None` if the gate may not use the server at all.
-    selected: Option<Globs>,
+    selected: Option<SelectedTools>,
     rules: CompiledRules,
     ask: Globs,
     requires: Vec<String>,
     tools: Vec<ToolRules>,
+}
+
+/// The tools of a server that the gate may use and that its agent chose.
+#[derive(Debug)]
+struct SelectedTools {
+    usable: Globs,
+    chosen: Globs,
+}
+
+impl SelectedTools {
+    /// Returns the tools of a server in both lists; `None` if one of them does not have the server.
+    fn new(policy: &Policy, id: &str) -> Option<Self> {
+        let globs = |list: &Option<Vec<SelectedServer>>| match list {
+            None => Some(Globs::all()),
+            Some(servers) => {
+                let tools = &servers.iter().rfind(|selected| selected.id == id)?.tools;
+                Some(if tools.is_empty() { Globs::all() } else { Globs::permitting(tools) })
+            }
+        };
+        Some(SelectedTools { usable: globs(&policy.selection)?, chosen: globs(&policy.choice)? })
+    }
+
+    fn has(&self, tool: &str) -> bool {
+        self.usable.find(tool).is_some() && self.chosen.find(tool).is_some()
+    }
+
+    fn fit_all(&self) -> bool {
+        self.usable.fit_all() && self.chosen.fit_all()
+    }
 }
 
 impl Server {
@@ -184,7 +215,7 @@ impl Access {
                 return Err(PolicyError::BadServerId(rules.id.clone()));
             }
             let server = Server {
-                selected: policy.selection.is_none().then(Globs::all),
+                selected: SelectedTools::new(policy, &rules.id),
                 rules: CompiledRules::new(&rules.rules),
                 ask: Globs::restricting(&rules.ask),
                 requires: rules.requires.clone(),
@@ -198,11 +229,8 @@ impl Access {
             if selection.is_empty() {
                 return Err(PolicyError::EmptySelection);
             }
-            for selected in selection {
-                let unknown = || PolicyError::UnknownServer(selected.id.clone());
-                let tools = &selected.tools;
-                let globs = if tools.is_empty() { Globs::all() } else { Globs::permitting(tools) };
-                servers.get_mut(&selected.id).ok_or_else(unknown)?.selected = Some(globs);
+            if let Some(unknown) = selection.iter().find(|selected| !servers.contains_key(&selected.id)) {
+                return Err(PolicyError::UnknownServer(unknown.id.clone()));
             }
         }
         let ids: Vec<&str> = servers.keys().map(String::as_str).collect();
@@ -236,11 +264,11 @@ impl Access {
     /// Reports whether the gate may use what a server has besides tools: resources, prompts, logs. They belong to the
     /// whole server, so selecting or granting single tools is not enough.
     pub fn admits(&self, id: &str) -> bool {
-        self.opens(id, Grants::cover_server).is_some_and(Globs::fit_all)
+        self.opens(id, Grants::cover_server).is_some_and(SelectedTools::fit_all)
     }
 
     /// Returns the selected tools of a server if it is selected and the grants allow it.
-    fn opens(&self, id: &str, open: fn(&Grants, &str) -> bool) -> Option<&Globs> {
+    fn opens(&self, id: &str, open: fn(&Grants, &str) -> bool) -> Option<&SelectedTools> {
         let server = self.servers.get(id)?;
         let granted = |grants: &Grants| open(grants, id) && grants.lacking(&server.requires).is_none();
         server.selected.as_ref().filter(|_| self.grants.as_ref().is_none_or(granted))
@@ -279,7 +307,7 @@ impl Access {
         let Some(selected) = &server.selected else {
             return deny(note, &|| format!("denied: server {id:?} is not selected").into());
         };
-        if selected.find(tool).is_none() {
+        if !selected.has(tool) {
             return deny(note, &|| format!("denied: tool {tool:?} is not selected").into());
         }
         if let Some(glob) = server.rules.deny.find(tool) {

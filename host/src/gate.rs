@@ -174,8 +174,8 @@ impl Gate {
     pub fn links(&self) -> Vec<Arc<Link>> {
         let view = self.view();
         let usable = |id: &str| {
-            let selection = view.selection.as_ref();
-            selection.is_none_or(|selection| selection.iter().any(|selected| selected.id == id))
+            let mut lists = [&view.selection, &view.choice].into_iter().flatten();
+            lists.all(|list| list.iter().any(|selected| selected.id == id))
         };
         let links = self.registry.links();
         let enabled = links.iter().filter(|link| link.server().enabled && usable(link.id()));
@@ -185,7 +185,7 @@ impl Gate {
     /// Reports whether the view excludes anything.
     pub(crate) fn is_bounded(&self) -> bool {
         let view = self.view();
-        view.selection.is_some() || view.capabilities.is_some()
+        view.selection.is_some() || view.choice.is_some() || view.capabilities.is_some()
     }
 
     /// Returns the tools that the agent may use, of all servers that have listed any.

@@ -14,6 +14,8 @@ pub struct GateView {
     /// The servers and tools it may use; `None` means all, and an empty list means none, because all named servers are
     /// disabled.
     pub selection: Option<Vec<filtering::SelectedServer>>,
+    /// The servers and tools that the agent chose for itself, of those that it may use; `None` means all.
+    pub choice: Option<Vec<filtering::SelectedServer>>,
     /// The capabilities of the principal; `None` means that there is no principal.
     pub capabilities: Option<Vec<String>>,
     /// The value of `{{.SESSION_ID}}` in the configuration; servers that use it get a connection for this session.
@@ -42,6 +44,7 @@ pub(crate) fn settings(logic: &mut impl Decide, config: &Config, view: &GateView
     settings.policy = filtering::Policy {
         servers: usable.iter().copied().map(rules).collect(),
         selection: view.selection.clone().filter(|_| !none),
+        choice: view.choice.clone(),
         read_only: of_file.read_only,
         destructive: of_file.destructive,
         capabilities: view.capabilities.clone(),
@@ -78,8 +81,8 @@ pub(crate) fn offers_resource_tools(config: &Config) -> bool {
 /// Lets every gate use the resource tools: what they may list and read is decided by the rules of each server.
 fn add_resource_server(policy: &mut filtering::Policy) {
     let id = RESOURCE_SERVER.to_owned();
-    if let Some(selection) = &mut policy.selection {
-        selection.push(filtering::SelectedServer { id: id.clone(), tools: Vec::new() });
+    for list in [&mut policy.selection, &mut policy.choice].into_iter().flatten() {
+        list.push(filtering::SelectedServer { id: id.clone(), tools: Vec::new() });
     }
     if let Some(capabilities) = &mut policy.capabilities {
         capabilities.push(format!("server:{id}"));
@@ -193,6 +196,7 @@ pub(crate) fn policies_about(config: &Config, server: &str) -> Vec<(Option<Strin
     let policy = |rules, view: GateView| filtering::Policy {
         servers: vec![rules],
         selection: view.selection,
+        choice: None,
         read_only: false,
         destructive: filtering::DestructivePolicy::Allow,
         capabilities: view.capabilities,

@@ -2,6 +2,7 @@
 
 pub mod api;
 mod bounds;
+mod choice;
 pub mod client;
 mod client_session;
 pub mod http;
@@ -23,6 +24,7 @@ use std::time::{Duration, SystemTime};
 
 use tracing::warn;
 
+pub use choice::Choice;
 pub use client_session::outcome::KEY as OUTCOME;
 pub use client_session::relay::Relay;
 pub use limits::{ConnectionTimeouts, GatewayLimits, StreamLimits};
@@ -56,8 +58,8 @@ pub struct GatewayOptions {
 /// The gateway: one MCP server for many clients, each with its own gate.
 pub struct Gateway {
     state: Arc<GatewayState>,
-    /// The sessions shared by clients of 2026-07-28, by principal.
-    stateless: Mutex<HashMap<Principal, Arc<ClientSession>>>,
+    /// The sessions shared by clients of 2026-07-28.
+    stateless: Mutex<Vec<SharedSession>>,
     /// The gates for tool calls from the dashboard and the API, by principal.
     operator_gates: Mutex<HashMap<Principal, Arc<Gate>>>,
     /// The open listeners.
@@ -65,6 +67,13 @@ pub struct Gateway {
     /// The shadow policy that judges finished calls, if there is one.
     shadow: Mutex<Option<Arc<Shadow>>>,
     since: SystemTime,
+}
+
+/// A session shared by clients of 2026-07-28 with the same principal and choice.
+struct SharedSession {
+    principal: Principal,
+    choice: Option<Choice>,
+    session: Arc<ClientSession>,
 }
 
 /// An open listener, as operators see it.
@@ -144,7 +153,7 @@ impl Gateway {
         *lock(&self.state.active) = Arc::clone(&shown);
         self.state.edition.fetch_add(1, Ordering::SeqCst);
         // Only after the revocation is in force, or a revoked principal could open a session again.
-        lock(&self.stateless).retain(|principal, _| !shown.revoked.contains(&principal.name));
+        lock(&self.stateless).retain(|shared| !shown.revoked.contains(&shared.principal.name));
         // Running calls keep their gates.
         lock(&self.operator_gates).clear();
         if !same {
@@ -186,21 +195,30 @@ impl ClientFactory for Gateway {
         principal: &Principal,
         sink: Arc<dyn ClientSink>,
     ) -> Result<Arc<dyn ClientHandler>, GateError> {
-        Ok(ClientSession::open(&self.state, principal, Some(sink))?)
+        Ok(ClientSession::open(&self.state, principal, Some(sink), None)?)
     }
 
-    fn stateless_client(&self, principal: &Principal) -> Result<Arc<dyn ClientHandler>, GateError> {
+    fn stateless_client(
+        &self,
+        principal: &Principal,
+        choice: Option<Choice>,
+    ) -> Result<Arc<dyn ClientHandler>, GateError> {
         let mut stateless = lock(&self.stateless);
-        if let Some(client) = stateless.get(principal) {
-            return Ok(Arc::clone(client) as _);
+        let known = stateless.iter().find(|shared| shared.principal == *principal && shared.choice == choice);
+        if let Some(known) = known {
+            return Ok(Arc::clone(&known.session) as _);
         }
-        let client = ClientSession::open(&self.state, principal, None)?;
-        stateless.insert(principal.clone(), Arc::clone(&client));
-        Ok(client)
+        if stateless.iter().filter(|shared| shared.choice.is_some()).count() >= MOST_CHOICES {
+            // Clients can choose in many ways, so sessions for choices that nobody uses now end.
+            stateless.retain(|shared| shared.choice.is_none() || Arc::strong_count(&shared.session) > 1);
+        }
+        let session = ClientSession::open(&self.state, principal, None, choice.clone())?;
+        stateless.push(SharedSession { principal: principal.clone(), choice, session: Arc::clone(&session) });
+        Ok(session)
     }
 
     fn stateless_clients(&self) -> Vec<Arc<dyn ClientHandler>> {
-        lock(&self.stateless).values().map(|client| Arc::clone(client) as _).collect()
+        lock(&self.stateless).iter().map(|shared| Arc::clone(&shared.session) as _).collect()
     }
 }
 
@@ -262,5 +280,7 @@ impl GatewayState {
     }
 }
 
+/// The number of sessions for choices of clients that are kept although nobody uses them.
+const MOST_CHOICES: usize = 100;
 /// The maximum number of duplicates that are reported.
 const MOST_DOUBLED: usize = 1000;

@@ -92,7 +92,7 @@ records! {
     filtering::ToolRules { tool, annotations, requires }
     filtering::ServerRules { id, rules, ask, requires, tools }
     filtering::SelectedServer { id, tools }
-    filtering::Policy { servers, selection, read_only, destructive, capabilities }
+    filtering::Policy { servers, selection, choice, read_only, destructive, capabilities }
     filtering::AmbiguousGrant { grant, meanings }
     filtering::Decision { verdict, trace }
     filtering::Unmatched { list, pattern }

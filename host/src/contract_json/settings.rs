@@ -58,6 +58,7 @@ struct AudienceJson {
 struct PolicyJson {
     servers: Vec<ServerRules>,
     selection: Option<Vec<SelectedServer>>,
+    choice: Option<Vec<SelectedServer>>,
     read_only: bool,
     destructive: DestructivePolicy,
     capabilities: Option<Vec<String>>,
@@ -247,6 +248,7 @@ mod tests {
                         }],
                     }],
                     selection: Some(vec![filtering::SelectedServer { id: "a".to_owned(), tools: Vec::new() }]),
+                    choice: Some(vec![filtering::SelectedServer { id: "a".to_owned(), tools: vec!["t".to_owned()] }]),
                     read_only: true,
                     destructive: filtering::DestructivePolicy::Ask,
                     capabilities: Some(Vec::new()),

@@ -53,6 +53,7 @@ impl GateOp {
         let default = logic.default_settings(&ids)?;
         let given = std::mem::take(&mut self.settings);
         let policy = filtering::Policy {
+            choice: None,
             servers: self.servers.0.iter().map(|(id, server)| server.rules(id)).collect(),
             selection: self.selection.take().and_then(|selection| selection.servers),
             read_only: self.read_only,

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::choice::Choice;
 use crate::failure::RpcError;
 use crate::gate::{GateError, LOCAL};
 use crate::rpc::{self, Message};
@@ -108,6 +109,8 @@ pub struct McpHeaders {
     pub name: Option<String>,
     /// The `Mcp-Param-…` headers: names in lower case, values as received.
     pub params: Vec<(String, String)>,
+    /// `Toolgate-Selection`: the client's choice of servers and tools.
+    pub selection: Option<String>,
 }
 
 /// The response to a message.
@@ -160,8 +163,13 @@ pub trait ClientFactory: Send + Sync + 'static {
         sink: Arc<dyn ClientSink>,
     ) -> Result<Arc<dyn ClientHandler>, GateError>;
 
-    /// Returns the handler that all clients of 2026-07-28 with this principal share; they have no session.
-    fn stateless_client(&self, principal: &Principal) -> Result<Arc<dyn ClientHandler>, GateError>;
+    /// Returns the handler that all clients of 2026-07-28 with this principal and this choice share; they have no
+    /// session.
+    fn stateless_client(
+        &self,
+        principal: &Principal,
+        choice: Option<Choice>,
+    ) -> Result<Arc<dyn ClientHandler>, GateError>;
 
     /// Returns the existing handlers of clients of 2026-07-28.
     fn stateless_clients(&self) -> Vec<Arc<dyn ClientHandler>>;

@@ -5,6 +5,7 @@ mod batch;
 mod calls;
 mod cancellation;
 mod changes;
+mod choosing;
 mod client_request;
 mod era;
 mod labels;
@@ -37,11 +38,12 @@ use subscriptions::Subscriptions;
 use tool_list::ToolListCache;
 
 use super::GatewayState;
+use super::choice::Choice;
 use super::client::{
     Admission, ClientHandler, ClientMessage, ClientSink, GatewayResponse, McpHeaders, Principal, ResponseFuture,
 };
 use crate::failure::RpcError;
-use crate::gate::{CloseMode, Gate, GateError};
+use crate::gate::{CloseMode, Gate, GateError, GateView};
 use crate::json::JsonObject;
 use crate::lock::lock;
 use crate::logic::types::naming::NamingStyle;
@@ -67,7 +69,7 @@ pub(crate) struct ClientSession {
     sent: SentToClient,
 }
 
-/// What a client of the initialize era negotiated.
+/// What a client negotiated for its session.
 #[derive(Default)]
 struct Negotiated {
     version: Option<&'static str>,
@@ -75,6 +77,8 @@ struct Negotiated {
     capabilities: Option<Arc<str>>,
     /// The lowest level of server log messages that the client wants.
     log_level: Option<LogLevel>,
+    /// The servers and tools that the client chose, of those that it may use.
+    choice: Option<Choice>,
 }
 
 /// What was sent to the client and matters later.
@@ -97,12 +101,18 @@ impl ClientSession {
         gateway: &Arc<GatewayState>,
         principal: &Principal,
         sink: Option<Arc<dyn ClientSink>>,
+        choice: Option<Choice>,
     ) -> Result<Arc<Self>, GateError> {
         // Read before the view, so that a change in between is not missed.
         let edition = AtomicU64::new(gateway.edition.load(Ordering::SeqCst));
-        let gate = Gate::open(&gateway.registry, gateway.view(&principal.name)?.in_new_session())?;
+        let view = gateway.view(&principal.name)?;
+        if let Some(choice) = &choice {
+            gateway.check_choice(&view, choice)?;
+        }
+        let gate = Gate::open(&gateway.registry, GateView { choice: choice.clone(), ..view }.in_new_session())?;
         let (name, gateway) = (principal.name.as_str().into(), Arc::clone(gateway));
-        let (negotiated, running, questions, subscriptions, sent) = Default::default();
+        let negotiated = Mutex::new(Negotiated { choice, ..Negotiated::default() });
+        let (running, questions, subscriptions, sent) = Default::default();
         Ok(Arc::new(ClientSession {
             gateway,
             gate,
@@ -125,7 +135,8 @@ impl ClientSession {
             return;
         }
         if let Ok(view) = self.gateway.view(&self.name) {
-            self.gate.set_view(view);
+            let choice = lock(&self.negotiated).choice.clone();
+            self.gate.set_view(GateView { choice, ..view });
         }
         // Stored last, so that no other request continues with the old view.
         self.edition.store(edition, Ordering::SeqCst);

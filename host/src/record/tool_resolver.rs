@@ -77,6 +77,7 @@ fn without_rules(
     let policy = Policy {
         servers: offers.value.iter().map(|(id, _)| server(id)).collect(),
         selection: None,
+        choice: None,
         read_only: false,
         destructive: DestructivePolicy::Allow,
         capabilities: None,

@@ -101,6 +101,7 @@ fn queues_of(config: &Config, server: &str) -> Policy {
     };
     rules.ask.extend(of.map(|(pattern, _)| pattern.clone()));
     Policy {
+        choice: None,
         servers: vec![rules],
         selection: None,
         read_only: false,

@@ -10,7 +10,7 @@ use tracing::warn;
 use super::cancellation::cancellable;
 use super::era::{CacheControl, finish_cacheable};
 use super::request_context::{RequestContext, askable_capabilities, level_of};
-use super::{ClientSession, notifications, prompts, resources, tool_list};
+use super::{ClientSession, choosing, notifications, prompts, resources, tool_list};
 use crate::failure::RpcError;
 use crate::gate::GateError;
 use crate::gateway::bounds;
@@ -32,7 +32,7 @@ pub(super) async fn answer(context: &RequestContext<'_>) -> Result<String, RpcEr
         ("subscriptions/listen", Era::Modern) => notifications::listen(context).await,
         ("resources/subscribe", Era::Legacy) => notifications::subscribe(context).await,
         ("resources/unsubscribe", Era::Legacy) => notifications::unsubscribe(context),
-        ("server/discover", Era::Modern) => Ok(discover(context.client).await),
+        ("server/discover", Era::Modern) => discover(context).await,
         ("initialize", Era::Legacy) => initialize(context).await,
         ("ping", Era::Legacy) => Ok("{}".to_owned()),
         ("logging/setLevel", Era::Legacy) => set_level(context).await,
@@ -51,12 +51,14 @@ fn server_info() -> serde_json::Value {
     json!({"name": "toolgate", "version": env!("CARGO_PKG_VERSION")})
 }
 
-async fn discover(client: &ClientSession) -> String {
+async fn discover(context: &RequestContext<'_>) -> Result<String, RpcError> {
+    choosing::apply(context)?;
+    let client = context.client;
     let versions: Vec<_> = std::iter::once(MODERN_VERSION).chain(LEGACY_VERSIONS).collect();
     let meta = json!({"io.modelcontextprotocol/serverInfo": server_info()});
     let result = json!({"supportedVersions": versions, "capabilities": capabilities(), "_meta": meta});
     let result = with_instructions(client, result).await;
-    finish_cacheable(Era::Modern, result.to_string(), CacheControl::of_parts([]).for_client(client))
+    Ok(finish_cacheable(Era::Modern, result.to_string(), CacheControl::of_parts([]).for_client(client)))
 }
 
 async fn initialize(context: &RequestContext<'_>) -> Result<String, RpcError> {
@@ -68,6 +70,7 @@ async fn initialize(context: &RequestContext<'_>) -> Result<String, RpcError> {
         capabilities: Option<Box<RawValue>>,
     }
     let Params { protocol_version, capabilities: theirs } = context.params()?;
+    choosing::apply(context)?;
     let known = LEGACY_VERSIONS.into_iter().find(|version| *version == protocol_version);
     let version = known.unwrap_or(LEGACY_VERSIONS[0]);
     let theirs = theirs.map(|theirs| askable_capabilities(theirs.get()));

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::{ClientSession, Envelope, Negotiated};
 use crate::failure::RpcError;
+use crate::gateway::choice::CHOICE_META;
 use crate::gateway::client::VERSION_META;
 use crate::json::{self, INPUT_RESPONSES, JsonObject, REQUEST_STATE, to_raw};
 use crate::lock::lock;
@@ -29,6 +30,8 @@ pub(super) struct RequestContext<'a> {
     pub(super) capabilities: Arc<str>,
     /// The lowest level of server log messages that the client wants.
     pub(super) log_level: Option<LogLevel>,
+    /// The servers and tools that the client chooses, as it wrote them.
+    pub(super) choice: Option<Box<RawValue>>,
     /// Other members of `_meta`, such as a trace context.
     meta: JsonObject,
 }
@@ -57,6 +60,11 @@ impl<'a> RequestContext<'a> {
         let (method, headers) = (request.method(), envelope.headers.as_ref());
         let mut meta = request.meta().unwrap_or_default();
         let progress = meta.remove("progressToken");
+        let choice = meta.remove(CHOICE_META);
+        if choice.is_some() && (client.is_shared() || !matches!(method, "initialize" | "server/discover")) {
+            let where_then = "send it with initialize, or in the header Toolgate-Selection";
+            return Err(bad(format!("{CHOICE_META} does not apply to this request; {where_then}")));
+        }
         let Some(version) = meta.remove(VERSION_META) else {
             if client.is_shared() || method == "server/discover" {
                 return Err(bad(format!("_meta lacks {VERSION_META}")));
@@ -65,7 +73,17 @@ impl<'a> RequestContext<'a> {
             let Negotiated { capabilities, log_level, .. } = &*lock(&client.negotiated);
             let (capabilities, log_level) = (capabilities.clone().unwrap_or_else(|| "{}".into()), *log_level);
             let era = Era::Legacy;
-            return Ok(RequestContext { client, request, envelope, era, progress, capabilities, log_level, meta });
+            return Ok(RequestContext {
+                client,
+                request,
+                envelope,
+                era,
+                progress,
+                capabilities,
+                log_level,
+                choice,
+                meta,
+            });
         };
         let version: String = serde_json::from_str(version.get()).unwrap_or_default();
         let mismatch = |header: &str| {
@@ -101,7 +119,7 @@ impl<'a> RequestContext<'a> {
         }
         let capabilities = askable_capabilities(capabilities.get());
         let era = Era::Modern;
-        Ok(RequestContext { client, request, envelope, era, progress, capabilities, log_level, meta })
+        Ok(RequestContext { client, request, envelope, era, progress, capabilities, log_level, choice, meta })
     }
 
     /// Reads the parameters of the request.

@@ -19,9 +19,13 @@ pub(super) fn read(headers: &HeaderMap) -> McpHeaders {
         method: text(METHOD).map(str::to_owned),
         // A name that cannot be decoded matches nothing, so it is kept as it is.
         name: text(NAME).map(|name| header::decode(name).unwrap_or_else(|| name.to_owned())),
+        selection: headers.get(SELECTION).map(lossy),
         params: params.map(|(name, value)| (name.as_str().to_owned(), lossy(value))).collect(),
     }
 }
+
+/// The header with the client's choice of servers and tools.
+const SELECTION: HeaderName = HeaderName::from_static("toolgate-selection");
 
 /// The era that the protocol version header claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

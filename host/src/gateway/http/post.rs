@@ -23,6 +23,7 @@ use super::sessions::SESSION_ID;
 use super::timer::BusyGuard;
 use super::tokens::TokenDigest;
 use super::{content, header_checks};
+use crate::gateway::choice::parse_header;
 use crate::gateway::client::{
     Admission, ClientMessage, ClientSink, GatewayResponse, NO_BATCH, Principal, ResponseFuture, VERSION_META,
 };
@@ -57,6 +58,7 @@ pub(super) async fn answer(
         return Err(RequestRefusal::new(StatusCode::BAD_REQUEST, NO_BATCH).code(INVALID_REQUEST));
     }
     let headers = mcp_headers::read(&head.headers);
+    let selection = headers.selection.clone();
     let stream = header_checks::prefers_stream(&head.headers);
     // The handler refuses headers that lie.
     let names_listening = headers.method.as_deref() == Some("subscriptions/listen");
@@ -71,7 +73,9 @@ pub(super) async fn answer(
     let batch = is_batch.then(|| batch_admission(connection, principal));
     let posted = |sink: Arc<dyn ClientSink>| ClientMessage { message, headers: Some(headers), sink, batch };
     if is_modern {
-        let client = state.client_factory.stateless_client(principal);
+        let bad_choice = |why| RequestRefusal::new(StatusCode::BAD_REQUEST, why).code(INVALID_REQUEST);
+        let choice = selection.as_deref().map(parse_header).transpose().map_err(bad_choice)?;
+        let client = state.client_factory.stateless_client(principal, choice);
         let client = client.map_err(|why| RequestRefusal::from_gate_error(principal, &why))?;
         if !wants_answer {
             return Ok(plain(client.handle(posted(Arc::new(NullSink))).await, Some(slot)));

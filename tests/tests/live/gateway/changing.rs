@@ -72,7 +72,7 @@ pub(super) fn modern(method: &str, params: Value) -> ClientMessage {
 
 /// The names of the tools that a principal is shown.
 async fn tools(gateway: &Arc<Gateway>, name: &str) -> Result<Vec<String>, String> {
-    let client = gateway.stateless_client(&principal(name)).map_err(|error| error.to_string())?;
+    let client = gateway.stateless_client(&principal(name), None).map_err(|error| error.to_string())?;
     let answer = client.handle(modern("tools/list", json!({}))).await.expect("an answer").text;
     let answer: Value = serde_json::from_str(&answer).unwrap();
     let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
@@ -97,7 +97,7 @@ async fn what_a_principal_may_use_changes_with_the_configuration_and_who_goes_he
     assert_eq!(tools("bob").await.unwrap(), ["one__add", "two__add"]);
     let filter = json!({"notifications": {"toolsListChanged": true}});
     let listen = |name: &str, outlet: &Arc<Heard>| {
-        let client = gateway.stateless_client(&principal(name)).expect("it may");
+        let client = gateway.stateless_client(&principal(name), None).expect("it may");
         let message = ClientMessage { sink: Arc::clone(outlet) as _, ..modern("subscriptions/listen", filter.clone()) };
         tokio::spawn(client.handle(message))
     };
@@ -141,8 +141,10 @@ async fn who_may_use_nothing_but_what_is_switched_off_is_shown_nothing() {
     let gateway = gateway(&["one", "two"], options(true));
     gateway.reload(yaml(true), &BTreeSet::new(), options(true)).unwrap();
     assert_eq!(tools(&gateway, "ann").await.unwrap(), none);
-    let called =
-        gateway.stateless_client(&principal("ann")).unwrap().handle(modern("tools/call", json!({"name": "two__add"})));
+    let called = gateway
+        .stateless_client(&principal("ann"), None)
+        .unwrap()
+        .handle(modern("tools/call", json!({"name": "two__add"})));
     assert!(called.await.expect("an answer").text.contains("error"));
     gateway.reload(yaml(false), &BTreeSet::new(), options(false)).unwrap();
     assert_eq!(tools(&gateway, "ann").await.unwrap().len(), 6);
@@ -168,7 +170,7 @@ async fn calls_go_on_while_configurations_come_and_go() {
         let (gateway, over, calls) = (Arc::clone(&gateway), Arc::clone(&over), Arc::clone(&calls));
         tokio::spawn(async move {
             while !over.load(Ordering::SeqCst) {
-                let client = gateway.stateless_client(&principal("bob")).expect("he may");
+                let client = gateway.stateless_client(&principal("bob"), None).expect("he may");
                 let params = json!({"name": "one__add", "arguments": {"a": 1, "b": 2}});
                 let answer = client.handle(modern("tools/call", params)).await.expect("an answer").text;
                 assert!(answer.contains(r#""sum":3"#), "{answer}");
@@ -201,7 +203,7 @@ async fn the_pages_show_a_principal_its_own_servers_and_calls() {
     // The view of the admin cannot be opened, and an admin sees all the same how things are.
     let gateway = gateway(&["one", "two"], views(&[("ann", &["one"]), ("bob", &["one", "two"]), ("root", &["gone"])]));
     for (name, tool) in [("ann", "one__add"), ("bob", "two__add")] {
-        let client = gateway.stateless_client(&principal(name)).unwrap();
+        let client = gateway.stateless_client(&principal(name), None).unwrap();
         let call = modern("tools/call", json!({"name": tool, "arguments": {"a": 1, "b": 2}}));
         assert!(client.handle(call).await.expect("an answer").text.contains('3'));
     }

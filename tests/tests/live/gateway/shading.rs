@@ -60,7 +60,7 @@ impl ClientSink for Deaf {
 
 async fn call(gateway: &Gateway, principal: &str, name: &str, arguments: Value) -> Value {
     let principal = Principal { name: principal.to_owned(), admin: false };
-    let client = gateway.stateless_client(&principal).expect("it may come in");
+    let client = gateway.stateless_client(&principal, None).expect("it may come in");
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},

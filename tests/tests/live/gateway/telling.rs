@@ -134,7 +134,7 @@ async fn who_does_not_read_for_a_while_hears_afterwards_what_has_changed() {
 
 /// A client of 2026-07-28 that listens to changes of tools on this way.
 fn listen(gateway: &Gateway, outlet: &Arc<Narrow>) -> JoinHandle<()> {
-    let client = gateway.stateless_client(&ann()).expect("it may come in");
+    let client = gateway.stateless_client(&ann(), None).expect("it may come in");
     let filter = json!({"notifications": {"toolsListChanged": true}});
     let message = ClientMessage { sink: Arc::clone(outlet) as _, ..modern("subscriptions/listen", filter) };
     tokio::spawn(async move { drop(client.handle(message).await) })
@@ -142,7 +142,7 @@ fn listen(gateway: &Gateway, outlet: &Arc<Narrow>) -> JoinHandle<()> {
 
 /// Asks as another client of 2026-07-28 of the same principal.
 async fn ask(gateway: &Gateway, method: &str, params: Value) -> String {
-    let client = gateway.stateless_client(&ann()).expect("it may come in");
+    let client = gateway.stateless_client(&ann(), None).expect("it may come in");
     tokio::time::timeout(LONG, client.handle(modern(method, params))).await.expect("an end").expect("an answer").text
 }
 
@@ -177,7 +177,7 @@ async fn a_line_that_is_logged_while_two_calls_of_a_principal_run_is_for_both() 
     let gateway = gateway(fixtures(&[("w", &format!("works {}", diary.display()))], ""));
     let call = |text: &str| {
         let outlet = Arc::new(Narrow::default());
-        let client = gateway.stateless_client(&ann()).expect("it may come in");
+        let client = gateway.stateless_client(&ann(), None).expect("it may come in");
         let mut message = modern("tools/call", json!({"name": "w__hold", "arguments": {"text": text, "until": go}}));
         message.message = message
             .message

@@ -29,7 +29,8 @@ fn of(messages: &[Value], uri: &str) -> Vec<Value> {
 /// A client of 2026-07-28 that listens to this resource, for as long as the task runs.
 fn listen(gateway: &Gateway, uri: &str) -> (Arc<Heard>, tokio::task::JoinHandle<()>) {
     let heard = Arc::new(Heard::default());
-    let client = gateway.stateless_client(&Principal { name: "cat".to_owned(), admin: false }).expect("it may come in");
+    let client =
+        gateway.stateless_client(&Principal { name: "cat".to_owned(), admin: false }, None).expect("it may come in");
     let params = json!({"notifications": {"resourceSubscriptions": [uri]}});
     let message = ClientMessage { sink: Arc::clone(&heard) as _, ..modern("subscriptions/listen", params) };
     (heard, tokio::spawn(async move { drop(client.handle(message).await) }))

@@ -111,7 +111,11 @@ impl ClientFactory for TestClientFactory {
         Ok(client)
     }
 
-    fn stateless_client(&self, _: &Principal) -> Result<Arc<dyn ClientHandler>, GateError> {
+    fn stateless_client(
+        &self,
+        _: &Principal,
+        _: Option<crate::gateway::Choice>,
+    ) -> Result<Arc<dyn ClientHandler>, GateError> {
         self.0.client()
     }
 
