@@ -364,11 +364,12 @@ mod tests {
         };
         std::thread::scope(|scope| (0..threads).for_each(|seed| drop(scope.spawn(move || work(seed)))));
         let seen = stats.snapshot();
-        let ended = [seen.ok, seen.tool_errors, seen.failures, seen.unknown, seen.cancelled];
+        let ended = [seen.ok, seen.tool_errors, seen.failures, seen.unknown, seen.cancelled, seen.denied];
+        let answered = seen.calls - seen.cancelled - seen.denied;
         assert_eq!((seen.calls, seen.in_flight), (threads * rounds, 0));
         assert_eq!(ended.iter().sum::<u64>(), seen.calls);
-        assert_eq!(seen.latencies.count(), seen.calls - seen.cancelled);
-        assert_eq!(seen.latencies.sum(), u32::try_from(seen.calls - seen.cancelled).unwrap() * MILLISECOND);
+        assert_eq!(seen.latencies.count(), answered);
+        assert_eq!(seen.latencies.sum(), u32::try_from(answered).unwrap() * MILLISECOND);
     }
 
     #[test]

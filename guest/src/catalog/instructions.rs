@@ -88,6 +88,13 @@ mod tests {
     }
 
     #[test]
+    fn descriptions_of_prompts_follow_the_instructions() {
+        let prompts = vec!["Greets somebody.".to_owned(), "  ".to_owned(), "Asks for a name.".to_owned()];
+        let told = ServerNotes { prompts, ..notes("Be kind.", &[]) };
+        assert_eq!(instructions(&[told], &[]), "#### MCP Server: a\nBe kind.\nGreets somebody.\nAsks for a name.");
+    }
+
+    #[test]
     fn a_server_that_says_nothing_is_still_named() {
         assert_eq!(instructions(&[notes(" ", &[("a__x", "")])], &[]), "#### MCP Server: a");
         assert_eq!(instructions(&[], &[]), "");

@@ -290,12 +290,10 @@ fn caller_digest(steps: &[RecordedStep]) -> Option<ContentDigest> {
     ended.text.as_deref().map(ContentDigest::of).or_else(|| ended.content.clone())
 }
 
-/// Returns the server of the call, if known, and the arguments as they were read.
+/// Returns the server of a call that was planned, and the arguments as they were read. A call that was refused before
+/// may have meant any server.
 fn target_server(steps: &[RecordedStep]) -> (Option<String>, Option<String>) {
-    let first = steps.iter().map(|step| &step.directive).find(|directive| match directive {
-        RecordedDirective::Done(_) => true,
-        other => other.arguments().is_some(),
-    });
+    let first = steps.iter().map(|step| &step.directive).find(|directive| directive.arguments().is_some());
     let server = first.and_then(RecordedDirective::tool).map(|ToolRef { server, .. }| server.clone());
     (server, first.and_then(RecordedDirective::arguments).cloned())
 }

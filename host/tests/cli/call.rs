@@ -214,3 +214,17 @@ fn a_line_of_the_log_names_its_server_once() {
     }
     assert!(seen > 0, "{}", ran.stderr);
 }
+
+#[test]
+fn a_call_and_a_start_are_logged_with_their_time() {
+    let place = Place::with(json!({"demo": demo()}));
+    let ran = place.run(&["-vv", "call", "demo.echo", "text: hello"]).ends(0);
+    let line = |words: &[&str]| {
+        let found = ran.stderr.lines().find(|line| words.iter().all(|word| line.contains(word)));
+        found.unwrap_or_else(|| panic!("no line with {words:?} in {}", ran.stderr)).to_owned()
+    };
+    line(&["the server has started", "server=\"demo\"", "took="]);
+    line(&["the server has listed its tools", "tools=6"]);
+    line(&["the call ended", "server=\"demo\"", "tool=\"echo\"", "code=\"ok\"", "took="]);
+    assert!(!place.run(&["call", "demo.echo", "text: hello"]).ends(0).stderr.contains("the call ended"));
+}

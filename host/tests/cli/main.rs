@@ -5,6 +5,8 @@ mod access;
 mod book;
 mod call;
 mod check;
+#[cfg(unix)]
+mod choosing;
 mod config;
 mod demo;
 mod files;
@@ -17,6 +19,8 @@ mod reading;
 mod record;
 #[cfg(unix)]
 mod reload;
+#[cfg(unix)]
+mod results;
 mod security;
 #[cfg(unix)]
 mod serve;

@@ -175,7 +175,7 @@ fn a_queue_that_gets_more_slots_lets_a_waiting_call_in() {
     began(&place, "a");
     let waiting = serving.begin("tools/call", json!({"name": "b__do", "arguments": {}}));
     write(&place, &config(2));
-    serving.logged(&["was reloaded: changed settings; 2 unchanged"]);
+    serving.logged(&["was reloaded: changed queues.q; 2 unchanged"]);
     assert_eq!(serving.answer(waiting)["result"]["content"][0]["text"], "done");
     release(&place, "a");
     assert_eq!(serving.answer(running)["result"]["content"][0]["text"], "done");
@@ -287,4 +287,19 @@ fn many_edits_in_a_row_end_with_the_last_one() {
         assert!(since.elapsed() < LONG, "{:?}", serving.tools());
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
+}
+
+#[test]
+fn a_reload_says_which_keys_have_changed() {
+    let place = Place::with(json!({}));
+    let a = and(fixture("ok"), json!({"ask": ["do"]}));
+    write(&place, &json!({"servers": {"a": a}}));
+    let serving = Serving::greet(&place, &[]);
+    let b = and(fixture("ok"), json!({"deny": ["do"]}));
+    write(&place, &json!({"destructive": "deny", "servers": {"a": b}}));
+    let line = serving.logged(&["was reloaded: "]);
+    assert!(line.contains("updated a; changed destructive, servers.a.deny, servers.a.ask"), "{line}");
+    place.file("home/next.yaml", json!({"servers": {"a": fixture("ok")}}).to_string());
+    write(&place, &json!({"destructive": "deny", "servers": {"a": b}, "shadow": {"config": "next.yaml"}}));
+    serving.logged(&["was reloaded: changed shadow; 1 unchanged"]);
 }

@@ -7,6 +7,7 @@ mod dying;
 mod hanging;
 mod leaking;
 mod queueing;
+mod reading;
 mod sharing;
 mod stopping;
 mod telling;

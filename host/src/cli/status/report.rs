@@ -87,6 +87,7 @@ pub(crate) struct CallCounts {
     /// Calls that failed although the tool may have run.
     pub unknown: u64,
     /// Calls that a tool answered with an error of its own.
+    #[serde(default)]
     pub tool_errors: u64,
     /// Calls that the rules or a person denied.
     #[serde(default)]

@@ -58,7 +58,10 @@ fn every_key_of_the_schema_is_in_the_example() {
     let mut given = BTreeSet::new();
     paths_of_node(&document.root, &schema(), "", &mut given);
     // A key that may be at the top and in a server is shown in one of the two.
-    let shown = |path: &str| given.contains(path) || given.contains(&format!("servers.*.{path}"));
+    let shown = |path: &str| {
+        let top = path.strip_prefix("servers.*.").unwrap_or(path);
+        given.contains(top) || given.contains(&format!("servers.*.{top}"))
+    };
     let missing: Vec<_> = known.iter().filter(|path| !shown(path)).collect();
     assert!(missing.is_empty(), "{missing:?}");
     assert!(known.len() > 80, "{}", known.len());

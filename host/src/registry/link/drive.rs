@@ -109,6 +109,7 @@ impl Link {
         let failed_before = state.start_failed();
         match opened {
             Ok((session, place)) => {
+                debug!(?took, "the server has started");
                 state.last_failure = None;
                 state.history.started_in = Some(took);
                 state.history.last_peer = Some(session.peer().clone());

@@ -109,6 +109,7 @@ impl Link {
             None => 1,
         };
         let tools = Arc::new(ToolList::read(listing, number));
+        tracing::debug!(server = self.id(), tools = tools.definitions.len(), "the server has listed its tools");
         *cached = Some(Arc::clone(&tools));
         drop(cached);
         self.opener.context.match_rules(self.id(), &tools);

@@ -58,7 +58,7 @@ async fn a_client_that_hangs_up_cancels_its_call_and_it_is_counted() {
     let counted = async {
         while !page(address, "/metrics")
             .await
-            .contains(r#"toolgate_calls_total{server="s",tool="echo",code="cancelled"} 1"#)
+            .contains(r#"toolgate_calls_total{server="s",tool="echo",code="cancelled",principal="local"} 1"#)
         {}
     };
     timeout(LONG, counted).await.expect("it is counted");

@@ -166,13 +166,13 @@ async fn errors_of_servers_keep_their_codes_and_data_and_lose_their_secrets() {
 #[tokio::test]
 async fn what_servers_want_a_model_to_know_reaches_clients_of_both_eras() {
     let rows = [
-        (None, "#### MCP Server: p\na fixture for tests\n\n#### MCP Server: q\nAsk nicely.", "p__echo"),
-        (Some("p".to_owned()), "a fixture for tests", "echo"),
+        (None, "#### MCP Server: p\na fixture for tests\n\n#### MCP Server: q\nAsk nicely.\n\n## Unavailable MCP Servers\n"),
+        (Some("p".to_owned()), "a fixture for tests"),
     ];
-    for (expose, expected, tool) in rows {
+    for (expose, expected) in rows {
         let fixture = env!("CARGO_BIN_EXE_fixture");
         let yaml = format!(
-            "servers:\n  p: {{command: {fixture:?}, args: [plain]}}\n  q: {{command: none, instructions: Ask nicely.}}\n  \
+            "servers:\n  p: {{command: {fixture:?}, args: [plain]}}\n  q: {{command: {fixture:?}, args: [plain], instructions: Ask nicely.}}\n  \
              r: {{command: none}}\n"
         );
         let config = toolgate::config::parse(&yaml, std::path::Path::new("toolgate.yaml")).unwrap();
@@ -181,18 +181,17 @@ async fn what_servers_want_a_model_to_know_reaches_clients_of_both_eras() {
         let mut lines = Lines::greet(stream, json!({})).await;
         let hello =
             json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
-        let (answer, _) = lines.ask("1", "initialize", hello.clone()).await;
-        // Nobody waits for a server that is not there yet.
-        let known = if expose.is_some() { Value::Null } else { json!("#### MCP Server: q\nAsk nicely.") };
-        assert_eq!(answer["result"]["instructions"], known);
-        lines.ask("2", "tools/call", json!({"name": tool, "arguments": {"text": "x"}})).await;
-        let (answer, _) = lines.ask("3", "initialize", hello).await;
-        assert_eq!(answer["result"]["instructions"], expected);
+        let (answer, _) = lines.ask("1", "initialize", hello).await;
+        // The first client waits for servers that nobody has used yet.
+        let text = |answer: &Value| answer["result"]["instructions"].as_str().unwrap_or_default().to_owned();
+        let first = text(&answer);
+        assert!(first.starts_with(expected), "{first}");
+        assert_eq!(first.contains("- **r**: "), expose.is_none(), "{first}");
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
         });
-        let (answer, _) = lines.ask("4", "server/discover", json!({"_meta": meta})).await;
-        assert_eq!(answer["result"]["instructions"], expected, "{answer}");
+        let (answer, _) = lines.ask("2", "server/discover", json!({"_meta": meta})).await;
+        assert_eq!(text(&answer), first);
     }
 }
 

@@ -118,7 +118,7 @@ async fn a_server_that_passes_over_what_it_does_not_know_is_in_the_first_list() 
 async fn a_list_that_comes_late_is_told_of() {
     let fixture = env!("CARGO_BIN_EXE_fixture");
     let yaml = format!(
-        "servers:\n  slow: {{command: {fixture:?}, args: [slow-start, '11']}}\n  well: {{command: {fixture:?}, args: [chatty]}}\n"
+        "servers:\n  slow: {{command: {fixture:?}, args: [slow-start, '14']}}\n  well: {{command: {fixture:?}, args: [chatty]}}\n"
     );
     let config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
     let (stream, _served) = serve_over(config, HashMap::new(), GatewayOptions::default());

@@ -125,7 +125,8 @@ async fn a_server_killed_while_idle_comes_back_only_as_long_as_it_counts_as_want
         }
     }
     let status = world.status("a");
-    assert_eq!((status.pid, status.era, status.version, status.name), (None, None, None, None));
+    assert_eq!((status.pid, status.era, status.version), (None, None, None));
+    assert_eq!(status.name.as_deref(), Some("fixture"), "what it said of itself is known still");
     assert!(status.ready, "its last start succeeded");
     assert_eq!(status.tools, Some(5), "what it listed is known still");
     let started = world.processes("a").len();

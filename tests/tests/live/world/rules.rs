@@ -88,7 +88,7 @@ pub fn status(status: &ServerStatus) -> Result<(), Broken> {
     let ready = up || status.state == State::Dormant;
     ensure(ready || !status.ready, || format!("a server that is not up is not ready: {status:?}"))?;
     let calls = &status.calls;
-    let ended = calls.ok + calls.tool_errors + calls.failures + calls.unknown + calls.cancelled;
+    let ended = calls.ok + calls.tool_errors + calls.failures + calls.unknown + calls.cancelled + calls.denied;
     ensure(calls.calls == ended + calls.in_flight, || format!("each call is counted once: {status:?}"))
 }
 

@@ -105,3 +105,17 @@ async fn a_server_that_begins_anew_serves_a_call_that_met_it_given_up() {
     assert_eq!(ended.code, Code::Ok, "{}", ended.text);
     assert_near(ended.at, 62.1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn only_so_many_servers_start_at_once() {
+    for (limit, at) in [(1, 3.0), (2, 0.5)] {
+        let world = World::new(&format!("  a: {{}}\n  b: {{}}\nstart_concurrency: {limit}\n"));
+        world.a.minds(SlowToStart { modern: false });
+        let slow = world.begin("a.read", CallOptions::default());
+        world.at(0.5).await;
+        let quick = world.call("b.read").await;
+        assert_eq!(quick.code, Code::Ok, "{}", quick.text);
+        assert_near(quick.at, at);
+        assert_eq!(slow.await.unwrap().code, Code::Ok);
+    }
+}

@@ -64,3 +64,14 @@ async fn a_server_that_misses_one_health_check_gets_a_second_look() {
     assert_near(pings[0], 15.0);
     assert_near(pings[1], 20.0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_health_check_can_list_the_tools() {
+    let world = World::new("  a: {protocol: legacy, eager: true, health_probe: list-tools}\n");
+    world.at(15.1).await;
+    assert!(world.ledger.times("a", "ping").is_empty());
+    assert_near(*world.ledger.times("a", "tools/list").last().unwrap(), 15.0);
+    world.a.minds(only("tools/list", Fate::Silence { ran: false }));
+    world.at(45.0).await;
+    assert!(world.attempts() > 1, "a server that does not list its tools is restarted");
+}
