@@ -337,6 +337,8 @@ fn classify_failure(failed: RequestError, wire: Wire) -> ProbeFailure {
         // The server knows the modern era but rejects the version.
         Failure::Rpc(_) if is_modern_error(&failed) && !legacy_versions => ProbeFailure::Final(failed),
         Failure::Http(error) if error.wants_authorization() => ProbeFailure::Final(failed),
+        // It ended before it had read the question, so it dies at its start whatever it is asked.
+        Failure::Exited(exit) if exit.read_nothing => ProbeFailure::Final(failed),
         // Some old servers exit on an unknown method; start them again.
         Failure::Closed | Failure::Exited(_) => ProbeFailure::Legacy { why: failed, wire: None },
         Failure::Abandoned(_)

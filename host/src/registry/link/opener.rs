@@ -12,7 +12,7 @@ use crate::config::model::{Config, Problem, ServerConfig};
 use crate::config::resolve::resolve;
 #[cfg(feature = "oauth")]
 use crate::config::{model::ServerAuth, resolve::resolve_oauth};
-use crate::failure::{Failure, RequestError, RpcError};
+use crate::failure::{Failure, ProcessExit, RequestError, RpcError};
 #[cfg(feature = "oauth")]
 use crate::oauth::Account;
 use crate::session::{ActiveCallers, Handler, Protocol, ServerQuestion, Session, SessionOptions, Topics};
@@ -89,7 +89,12 @@ impl SessionOpener {
         if let (Err(failed), Some(_)) = (&opened, remembered)
             && !matches!(
                 failed.failure,
-                Failure::Connect(_) | Failure::NoProgram(_) | Failure::NotReady { .. } | Failure::NeedsAuth(_)
+                Failure::Connect(_)
+                    | Failure::NoProgram(_)
+                    | Failure::NotReady { .. }
+                    | Failure::NeedsAuth(_)
+                    // It dies at its start whatever it is asked.
+                    | Failure::Exited(ProcessExit { read_nothing: true, .. })
             )
         {
             // The server may have been replaced by one of the other era.
