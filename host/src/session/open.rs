@@ -13,6 +13,7 @@ use tracing::{debug, info};
 
 use super::era::{Era, LEGACY_VERSIONS, MODERN_VERSION, Protocol};
 use super::handler::{Handler, NullHandler};
+use super::message_log::{MaskMessage, MessageLog};
 use super::request_meta::{RequestMeta, client_info};
 use super::wire::{RequestTimeouts, Wire, WireRequest};
 use super::{Caller, Peer, Reply, Session, params};
@@ -37,6 +38,8 @@ pub struct SessionOptions {
     pub handler: Arc<dyn Handler>,
     /// Collects the secrets of all servers; credentials among them are hidden in everything the session returns.
     pub secrets: Arc<Mutex<Secrets>>,
+    /// Masks messages for the log, which has them at level `trace`; `None` means that nothing is masked.
+    pub mask_message: Option<MaskMessage>,
 }
 
 impl Default for SessionOptions {
@@ -48,6 +51,7 @@ impl Default for SessionOptions {
             max_list_bytes: MAX_LIST_BYTES,
             handler: Arc::new(NullHandler),
             secrets: Arc::default(),
+            mask_message: None,
         }
     }
 }
@@ -299,7 +303,8 @@ impl Handshake<'_> {
     }
 
     async fn connect(&self, endpoint: &Endpoint) -> Result<Wire, RequestError> {
-        let open = Wire::open(endpoint, Arc::clone(&self.options.handler), &self.options.secrets);
+        let SessionOptions { handler, secrets, mask_message, .. } = self.options;
+        let open = Wire::open(endpoint, Arc::clone(handler), secrets, MessageLog::new(mask_message.clone()));
         let late = |_| RequestError::unsent(Failure::Connect(format!("no connection within {:?}", self.options.limit)));
         tokio::time::timeout_at(self.deadline, open).await.map_err(late)?
     }
