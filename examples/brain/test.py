@@ -1,6 +1,7 @@
 """Tests the rule with a real server, and that everything else is decided as usual: `python test.py BRAIN.WASM TOOLGATE`."""
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -121,5 +122,7 @@ if __name__ == "__main__":
     if sys.argv[1] == "serve":
         serve(sys.argv[2])
     else:
-        BRAIN, TOOLGATE = (str(Path(path).resolve()) for path in sys.argv[1:3])
+        # The program may be a name in PATH.
+        program = shutil.which(sys.argv[2]) or sys.argv[2]
+        BRAIN, TOOLGATE = (str(Path(path).resolve()) for path in (sys.argv[1], program))
         unittest.main(argv=sys.argv[:1])

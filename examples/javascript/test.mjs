@@ -1,4 +1,4 @@
-/** Tests the example with real servers: `TOOLGATE=path/to/toolgate npm test`. */
+/** Tests the example with real servers: `npm test`, with `TOOLGATE=path/to/toolgate` if it is not in `PATH`. */
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -155,7 +155,7 @@ test('a setting that there is not, or that comes too late, is refused', async ()
     [set(gate.settings, 'masks', { groups: ['all'] }), /masks.patterns must be a list/],
     [set(gate, 'settings', {}), /settings/],
     [() => policy.servers[1].ask.push(5), /ask\[0\] must be a string/],
-    [() => gate.settings.serverMasks.push({ server: 'shop', mask: {} }), /has no field mask;/],
+    [() => gate.settings.serverSettings.push({ server: 'shop', mask: {} }), /has no field mask;/],
     [() => policy.readonly, /has no field readonly/],
     [() => { delete policy.readOnly; }, /cannot be taken away/],
   ]) assert.throws(change, words);

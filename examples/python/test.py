@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -145,8 +146,8 @@ class Calls(unittest.IsolatedAsyncioTestCase):
         await self.check("shop.charge", "", "not-allowed", 0)
         await self.check("shop.look", "", "ok", 1)
         self.gate = Gate(self.component, self.servers)
-        self.gate.settings.server_settings = [Record(server="shop", masks={"groups": [], "patterns": [], "custom": [
-            Record(pattern="run", replacement="***")]})]
+        masks = {"groups": [], "patterns": [], "custom": [Record(pattern="run", replacement="***")]}
+        self.gate.settings.server_settings = [Record(server="shop", masks=masks, structured_text=False)]
         await self.check("shop.charge", "", "ok", 1, "*** 2")
 
     async def test_a_setting_that_there_is_not_is_refused(self):
@@ -243,6 +244,8 @@ if __name__ == "__main__":
     if sys.argv[1] == "serve":
         serve(sys.argv[2])
     else:
-        LOGIC, TOOLGATE = (str(Path(path).resolve()) for path in sys.argv[1:3])
+        # The program may be a name in PATH.
+        program = shutil.which(sys.argv[2]) or sys.argv[2]
+        LOGIC, TOOLGATE = (str(Path(path).resolve()) for path in (sys.argv[1], program))
         Calls.component = Component(LOGIC)
         unittest.main(argv=sys.argv[:1])

@@ -91,6 +91,8 @@ pub struct ProcessExit {
     pub stderr: String,
     /// True if its child processes still held its output, as when a launcher does not wait for its server.
     pub left_children: bool,
+    /// True if it ended without having read any of its standard input, so that no request can be the reason.
+    pub read_nothing: bool,
 }
 
 /// An HTTP response that is not an MCP answer.

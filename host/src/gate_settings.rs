@@ -160,6 +160,15 @@ pub(crate) fn masks(config: &Config, server: &str) -> bool {
     [Some(&config.settings.masking), own].into_iter().flatten().any(|masking| *masking != Masking::default())
 }
 
+/// Returns the masks of the settings for all servers and of this server together.
+pub(crate) fn masks_of(settings: &Settings, server: &ServerConfig) -> masking::Masks {
+    let (mut masks, own) = (to_masks(&settings.masking), to_masks(&server.masking));
+    masks.groups.extend(own.groups);
+    masks.patterns.extend(own.patterns);
+    masks.custom.extend(own.custom);
+    masks
+}
+
 fn rules(server: &ServerConfig) -> filtering::ServerRules {
     filtering::ServerRules {
         id: server.id.clone(),

@@ -23,7 +23,8 @@ pub(super) enum LogFormat {
     Json,
 }
 
-/// Starts the log; `TOOLGATE_LOG` sets levels more precisely than `-v` (`debug`, or `toolgate::session=trace,warn`).
+/// Starts the log; `TOOLGATE_LOG` is a level for toolgate's own log like `-v`, or levels by target
+/// (`toolgate::session=trace,warn`).
 pub(super) fn start(verbose: u8, format: LogFormat, secrets: &Arc<Mutex<Secrets>>) -> Result<(), CliError> {
     let level = match verbose {
         0 => Level::WARN,
@@ -32,12 +33,14 @@ pub(super) fn start(verbose: u8, format: LogFormat, secrets: &Arc<Mutex<Secrets>
         _ => Level::TRACE,
     };
     let filter = match std::env::var("TOOLGATE_LOG") {
-        Ok(text) if !text.trim().is_empty() => text
-            .parse::<Targets>()
-            .map_err(|error| CliError::Usage(format!("TOOLGATE_LOG={text:?} cannot be read: {error}")))?,
-        // Log only warnings of other crates.
+        Ok(text) if !text.trim().is_empty() => match text.trim().parse::<LevelFilter>() {
+            Ok(level) => at_level(level),
+            Err(_) => text
+                .parse::<Targets>()
+                .map_err(|error| CliError::Usage(format!("TOOLGATE_LOG={text:?} cannot be read: {error}")))?,
+        },
         _ => {
-            let usual = Targets::new().with_default(LevelFilter::WARN).with_target("toolgate", level);
+            let usual = at_level(level.into());
             // People who change the configuration want to see how its reload ends.
             let usual = usual.with_target("toolgate::cli::serve", level.max(Level::INFO));
             // People who try a shadow policy want to see what it would decide differently.
@@ -56,6 +59,11 @@ pub(super) fn start(verbose: u8, format: LogFormat, secrets: &Arc<Mutex<Secrets>
         }
     }
     Ok(())
+}
+
+/// Returns a filter that logs this level, and only warnings of other crates.
+fn at_level(level: LevelFilter) -> Targets {
+    Targets::new().with_default(level.min(LevelFilter::WARN)).with_target("toolgate", level)
 }
 
 /// One line of the log, written to standard error without secrets when it is complete.

@@ -13,6 +13,7 @@ use tracing::{debug, info};
 
 use super::era::{Era, LEGACY_VERSIONS, MODERN_VERSION, Protocol};
 use super::handler::{Handler, NullHandler};
+use super::message_log::{MaskMessage, MessageLog};
 use super::request_meta::{RequestMeta, client_info};
 use super::wire::{RequestTimeouts, Wire, WireRequest};
 use super::{Caller, Peer, Reply, Session, params};
@@ -37,6 +38,8 @@ pub struct SessionOptions {
     pub handler: Arc<dyn Handler>,
     /// Collects the secrets of all servers; credentials among them are hidden in everything the session returns.
     pub secrets: Arc<Mutex<Secrets>>,
+    /// Masks messages for the log, which has them at level `trace`; `None` means that nothing is masked.
+    pub mask_message: Option<MaskMessage>,
 }
 
 impl Default for SessionOptions {
@@ -48,6 +51,7 @@ impl Default for SessionOptions {
             max_list_bytes: MAX_LIST_BYTES,
             handler: Arc::new(NullHandler),
             secrets: Arc::default(),
+            mask_message: None,
         }
     }
 }
@@ -299,7 +303,8 @@ impl Handshake<'_> {
     }
 
     async fn connect(&self, endpoint: &Endpoint) -> Result<Wire, RequestError> {
-        let open = Wire::open(endpoint, Arc::clone(&self.options.handler), &self.options.secrets);
+        let SessionOptions { handler, secrets, mask_message, .. } = self.options;
+        let open = Wire::open(endpoint, Arc::clone(handler), secrets, MessageLog::new(mask_message.clone()));
         let late = |_| RequestError::unsent(Failure::Connect(format!("no connection within {:?}", self.options.limit)));
         tokio::time::timeout_at(self.deadline, open).await.map_err(late)?
     }
@@ -337,6 +342,8 @@ fn classify_failure(failed: RequestError, wire: Wire) -> ProbeFailure {
         // The server knows the modern era but rejects the version.
         Failure::Rpc(_) if is_modern_error(&failed) && !legacy_versions => ProbeFailure::Final(failed),
         Failure::Http(error) if error.wants_authorization() => ProbeFailure::Final(failed),
+        // It ended before it had read the question, so it dies at its start whatever it is asked.
+        Failure::Exited(exit) if exit.read_nothing => ProbeFailure::Final(failed),
         // Some old servers exit on an unknown method; start them again.
         Failure::Closed | Failure::Exited(_) => ProbeFailure::Legacy { why: failed, wire: None },
         Failure::Abandoned(_)

@@ -16,6 +16,7 @@ pub use pending::{OnProgress, Progress, RequestTimeouts};
 
 use super::handler::Handler;
 use super::listing::ListCache;
+use super::message_log::MessageLog;
 use super::{Era, ServerEvent};
 use crate::config::secrets::Secrets;
 use crate::failure::{Failure, RequestError};
@@ -61,10 +62,11 @@ impl Wire {
         endpoint: &Endpoint,
         handler: Arc<dyn Handler>,
         secrets: &Arc<Mutex<Secrets>>,
+        log: MessageLog,
     ) -> Result<Wire, RequestError> {
         let filter = Arc::new(CredentialFilter::new(endpoint, Arc::clone(secrets)));
         let web = matches!(endpoint, Endpoint::Http(_));
-        let inbox = Arc::new(Inbox::new(handler, Arc::clone(&filter), web));
+        let inbox = Arc::new(Inbox::new(handler, Arc::clone(&filter), log, web));
         let opened = transport::open(endpoint, Arc::clone(&inbox) as _).await;
         let transport = opened.map_err(|failed| filter.failed(failed))?;
         inbox.attach(&transport);
@@ -95,6 +97,7 @@ impl Wire {
             self.inbox.handlers().insert(id, handler);
         }
         let text = rpc::request(id, method, &params(id));
+        self.inbox.log_sent(&text);
         let mut send =
             self.transport.send(Outgoing { text, request: Some(id), headers, repeatable: is_repeatable(method) });
         let timer = tokio::time::sleep(limit);
@@ -181,6 +184,7 @@ impl Wire {
         headers: Vec<(http::HeaderName, http::HeaderValue)>,
     ) -> Result<(), RequestError> {
         let text = rpc::notification(method, params);
+        self.inbox.log_sent(&text);
         let send = self.transport.send(Outgoing { text, request: None, headers, repeatable: true });
         match tokio::time::timeout(NOTIFY_LIMIT, send).await {
             Ok(sent) => sent.map(drop).map_err(|failed| self.filter.failed(failed)),
@@ -258,6 +262,7 @@ impl Wire {
         }
         let params = format!(r#"{{"requestId":{id},"reason":"the caller no longer waits"}}"#);
         let text = rpc::notification("notifications/cancelled", Some(&params));
+        self.inbox.log_sent(&text);
         let message = Outgoing { text, request: None, headers: handshake.headers.clone(), repeatable: true };
         let transport = Arc::downgrade(&self.transport);
         self.inbox.spawn(async move {

@@ -227,4 +227,55 @@ fn a_call_and_a_start_are_logged_with_their_time() {
     line(&["the server has listed its tools", "tools=6"]);
     line(&["the call ended", "server=\"demo\"", "tool=\"echo\"", "code=\"ok\"", "took="]);
     assert!(!place.run(&["call", "demo.echo", "text: hello"]).ends(0).stderr.contains("the call ended"));
+
+/// The messages in a log in JSON, with their directions.
+fn logged_messages(stderr: &str) -> Vec<(String, String)> {
+    let lines = stderr.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let field = |line: &Value, name| line["fields"][name].as_str().map(str::to_owned);
+    lines.filter_map(|line| Some((field(&line, "direction")?, field(&line, "message")?))).collect()
+}
+
+#[test]
+fn a_servers_messages_are_in_the_log_at_its_highest_level() {
+    let place = Place::with(json!({"demo": demo()}));
+    let call = ["call", "demo.echo", "text: a word", "--log-format", "json"];
+    let ran = place.run(&[&call[..], &["-vvv"]].concat()).ends(0);
+    let messages = logged_messages(&ran.stderr);
+    let position = |direction: &str, words: &str| {
+        let found = messages.iter().position(|(known, text)| known == direction && text.contains(words));
+        found.unwrap_or_else(|| panic!("no {words:?} was {direction}: {messages:#?}"))
+    };
+    assert!(position("sent", r#""method":"tools/call""#) < position("received", r#""text":"a word""#));
+    let line = ran.stderr.lines().find(|line| line.contains("direction")).unwrap();
+    let line: Value = serde_json::from_str(line).unwrap();
+    assert_eq!((&line["level"], &line["span"]["server"]), (&json!("TRACE"), &json!("demo")), "{line}");
+    assert_eq!(logged_messages(&place.run(&[&call[..], &["-vv"]].concat()).ends(0).stderr), []);
+
+    // A level alone is for toolgate: a log with every frame of every connection helps nobody.
+    let place = place.set("TOOLGATE_LOG", "trace");
+    place.file("work/long", "x".repeat(50_000));
+    let ran = place.run(&["call", "demo.echo", "@long", "--log-format", "json", "-vv"]).ends(0);
+    for line in ran.stderr.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        assert!(line["target"].as_str().unwrap().starts_with("toolgate"), "{line}");
+    }
+    let messages = logged_messages(&ran.stderr);
+    assert!(messages.iter().any(|(_, text)| text.contains("xxxx")) && ran.stderr.contains(r#""bytes":50"#));
+    assert!(messages.iter().all(|(_, text)| text.len() < 5000), "long messages are cut");
+}
+
+#[test]
+fn messages_in_the_log_have_neither_secrets_nor_what_masks_hide() {
+    let with =
+        |more| Place::with(json!({"demo": and(and(demo(), json!({"env": {"A_TOKEN": "planted-9c41e7"}})), more)}));
+    let place = with(json!({"masking": {"groups": ["basic"]}}));
+    let call = ["call", "demo.echo", r#"{"text": "planted-9c41e7, password: hunter2hunter2"}"#, "-vvv"];
+    let call = [&call[..], &["--log-format", "json"]].concat();
+    let ran = place.run(&call).ends(0);
+    let hidden = logged_messages(&ran.stderr).into_iter().filter(|(_, text)| text.contains("[MASKED_PASSWORD]"));
+    assert_eq!(hidden.map(|(direction, _)| direction).collect::<Vec<_>>(), ["sent", "received"], "{ran:#?}");
+    for secret in ["planted-9c41e7", "hunter2"] {
+        assert!(!ran.stderr.contains(secret), "{ran:#?}");
+    }
+    let ran = with(json!({})).run(&call).ends(0).says("hunter2");
+    assert!(!ran.stderr.contains("planted-9c41e7"), "{ran:#?}");
 }

@@ -165,8 +165,34 @@ async fn a_server_that_cannot_start_fails_once_for_all_who_wait() {
     for called in futures_util::future::join_all(calls).await {
         assert_eq!(called.result.code, Code::ServerUnavailable, "{}", called.result.text);
     }
-    // One start to ask in the modern way, and one to ask in the older way.
+    // It read the question, so one start asks in the modern way, and one in the older way.
     assert_eq!(std::fs::read_to_string(&starts).unwrap().lines().count(), 2);
+}
+
+// Only Linux tells what a process has read.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_server_that_dies_before_it_reads_anything_is_started_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let starts = folder.path().join("starts");
+    let count = || std::fs::read_to_string(&starts).unwrap().lines().count();
+    let path = starts.display();
+    let never = gate(&format!("servers:\n  a: {{command: sh, args: [-c, \"echo x >> {path}; exit 3\"]}}\n"));
+    let called = call(&never, "a.echo", "text: x").await;
+    assert!(called.result.text.contains("exit code 3"), "{}", called.result.text);
+    assert_eq!(count(), 1);
+
+    // A server whose era is known: it comes up this time, and dies at its next start.
+    let script = format!("echo x >> {path}; [ $(wc -l < {path}) = 2 ] || exit 3; exec FIXTURE dies-after");
+    let once = gate(&format!("servers:\n  a: {{command: sh, args: [-c, {script:?}]}}\n"));
+    let session = once.registry().link("a").unwrap().session().await.unwrap();
+    let mut event = session.events();
+    assert_eq!(call(&once, "a.echo", "text: x").await.result.text, "x");
+    while session.close_reason().is_none() {
+        tokio::time::timeout(Duration::from_secs(30), event.recv()).await.unwrap().ok();
+    }
+    assert_eq!(call(&once, "a.echo", "text: x").await.result.code, Code::RestartFailed);
+    assert_eq!(count(), 3);
 }
 
 #[tokio::test]

@@ -8,14 +8,16 @@ use serde_json::value::RawValue;
 
 use super::super::{RegistryContext, RegistryLifetime};
 use super::Unavailable;
-use crate::config::model::{Config, Problem, ServerConfig};
+use crate::config::model::{Config, Masking, Problem, ServerConfig};
 use crate::config::resolve::resolve;
 #[cfg(feature = "oauth")]
 use crate::config::{model::ServerAuth, resolve::resolve_oauth};
-use crate::failure::{Failure, RequestError, RpcError};
+use crate::decide::Decide;
+use crate::failure::{Failure, ProcessExit, RequestError, RpcError};
+use crate::gate_settings::masks_of;
 #[cfg(feature = "oauth")]
 use crate::oauth::Account;
-use crate::session::{ActiveCallers, Handler, Protocol, ServerQuestion, Session, SessionOptions, Topics};
+use crate::session::{ActiveCallers, Handler, MaskMessage, Protocol, ServerQuestion, Session, SessionOptions, Topics};
 use crate::transport::BoxFuture;
 use crate::transport::authorize::Authorize;
 #[cfg(feature = "oauth")]
@@ -84,12 +86,25 @@ impl SessionOpener {
         });
         let max_list_bytes = usize::try_from(server.max_list_bytes).unwrap_or(usize::MAX);
         let secrets = self.context.shared_secrets();
-        let options = SessionOptions { protocol, limit, list: server.timeouts.list, max_list_bytes, handler, secrets };
+        let options = SessionOptions {
+            protocol,
+            limit,
+            list: server.timeouts.list,
+            max_list_bytes,
+            handler,
+            secrets,
+            mask_message: Some(self.mask_message()),
+        };
         let mut opened = Session::open(&endpoint, &options).await;
         if let (Err(failed), Some(_)) = (&opened, remembered)
             && !matches!(
                 failed.failure,
-                Failure::Connect(_) | Failure::NoProgram(_) | Failure::NotReady { .. } | Failure::NeedsAuth(_)
+                Failure::Connect(_)
+                    | Failure::NoProgram(_)
+                    | Failure::NotReady { .. }
+                    | Failure::NeedsAuth(_)
+                    // It dies at its start whatever it is asked.
+                    | Failure::Exited(ProcessExit { read_nothing: true, .. })
             )
         {
             // The server may have been replaced by one of the other era.
@@ -98,6 +113,22 @@ impl SessionOpener {
         let era = opened.as_ref().ok().map(|session| session.peer().era.into());
         *self.era.lock().unwrap_or_else(PoisonError::into_inner) = era;
         opened.map(Arc::new).map_err(|failed| Unavailable::Failed(with_address(failed, &endpoint)))
+    }
+
+    /// Returns a function that masks the server's messages as its results are masked.
+    fn mask_message(self: &Arc<Self>) -> MaskMessage {
+        let opener = Arc::downgrade(self);
+        Arc::new(move |text: String| {
+            let opener = opener.upgrade()?;
+            let config = opener.context.config();
+            let server = opener.server();
+            // The current masks; a server that is no longer configured keeps its last ones.
+            let current = config.servers.iter().find(|known| known.id == server.id).unwrap_or(server);
+            if [&config.settings.masking, &current.masking].into_iter().all(|masking| *masking == Masking::default()) {
+                return Some(text);
+            }
+            opener.context.logic().mask(&masks_of(&config.settings, current), &text).ok()?.ok()
+        })
     }
 
     /// Reports whether the endpoint has changed since the last connection; if it cannot be resolved, logs that and

@@ -64,6 +64,15 @@ impl CredentialFilter {
         self.credentials().hide(&self.own.redact(text)).into_owned()
     }
 
+    /// Removes the secrets of all servers from a message for the log.
+    pub(super) fn log_text(&self, message: &str) -> String {
+        let message = self.all.lock().unwrap_or_else(PoisonError::into_inner).redact(message);
+        match &self.authorize {
+            Some(authorize) => authorize.secrets().redact(&message).into_owned(),
+            None => message.into_owned(),
+        }
+    }
+
     fn credentials(&self) -> Arc<Credentials> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).credentials()
     }

@@ -20,6 +20,7 @@ use crate::rpc::code::{INTERNAL_ERROR, METHOD_NOT_FOUND};
 use crate::rpc::{self, Message, Reply, ResponseId, UnreadableMessage};
 use crate::session::handler::{Handler, ServerQuestion, Topic};
 use crate::session::listing::ListCache;
+use crate::session::message_log::MessageLog;
 use crate::session::{Era, ServerEvent, empty_object};
 use crate::transport::{Outgoing, Receive, RequestId, Transport};
 
@@ -33,6 +34,7 @@ pub(super) struct Inbox {
     /// The cached lists; an event invalidates them before subscribers receive it.
     pub(super) list_cache: Arc<ListCache>,
     filter: Arc<CredentialFilter>,
+    message_log: MessageLog,
     /// Whether each request has its own exchange (HTTP); then a message outside of all exchanges belongs to none.
     has_exchanges: bool,
     /// The transport for answers; weak, because the transport owns the inbox. It is set late, and a server may ask
@@ -85,7 +87,12 @@ impl Drop for OpenQuestion {
 }
 
 impl Inbox {
-    pub(super) fn new(handler: Arc<dyn Handler>, filter: Arc<CredentialFilter>, has_exchanges: bool) -> Self {
+    pub(super) fn new(
+        handler: Arc<dyn Handler>,
+        filter: Arc<CredentialFilter>,
+        message_log: MessageLog,
+        has_exchanges: bool,
+    ) -> Self {
         Inbox {
             pending: PendingRequests::default(),
             handler,
@@ -93,6 +100,7 @@ impl Inbox {
             events: broadcast::Sender::new(NEWS),
             list_cache: Arc::default(),
             filter,
+            message_log,
             has_exchanges,
             transport: Arc::default(),
             handshake: OnceLock::new(),
@@ -100,6 +108,11 @@ impl Inbox {
             questions: Arc::default(),
             warnings: AtomicU64::new(0),
         }
+    }
+
+    /// Logs a message to the server at level `trace`.
+    pub(super) fn log_sent(&self, text: &str) {
+        self.message_log.sent(text, |text| self.filter.log_text(text));
     }
 
     /// Sets the transport for answers.
@@ -206,6 +219,7 @@ impl Inbox {
         let method = method.to_owned();
         let (id, key) = (id.to_owned(), id.to_owned());
         let transport = Arc::clone(&self.transport);
+        let (message_log, filter) = (self.message_log.clone(), Arc::clone(&self.filter));
         let busy = waiting >= ANSWERING;
         if busy {
             self.warn_limited(|| warn!("refused a question: the server has more than {ANSWERING} open questions"));
@@ -226,6 +240,7 @@ impl Inbox {
                 Ok(result) => rpc::result(&id, Box::<str>::from(result).into()),
                 Err(error) => rpc::error(Some(&id), &error),
             };
+            message_log.sent(&text, |text| filter.log_text(text));
             let Some(transport) = transport.wait().await.upgrade() else { return };
             let send = transport.send(Outgoing { text, request: None, headers, repeatable: false });
             match tokio::time::timeout(SEND_LIMIT, send).await {
@@ -343,6 +358,7 @@ impl AnswerTasks {
 
 impl Receive for Inbox {
     fn receive(&self, message: Message, exchange: Option<RequestId>) {
+        self.message_log.received(message.text(), |text| self.filter.log_text(text));
         self.handle_message(message, exchange);
         self.pending.note_message();
     }
@@ -397,7 +413,7 @@ mod tests {
     async fn answers_that_a_server_does_not_read_do_not_pile_up_whatever_its_ids() {
         let long = format!("\"{}\"", "x".repeat(LONGEST_ID));
         for (id, waiting) in [("\"same\"", UNREAD), ("1", UNREAD), (&long, 0)] {
-            let inbox = Inbox::new(Arc::new(NullHandler), Arc::default(), false);
+            let inbox = Inbox::new(Arc::new(NullHandler), Arc::default(), MessageLog::new(None), false);
             let deaf = Arc::new(Deaf::default());
             let transport: Arc<dyn Transport> = Arc::clone(&deaf) as _;
             inbox.attach(&transport);

@@ -39,6 +39,10 @@ struct WriteQueue {
     pipe: Option<PipeWriter>,
     lines: VecDeque<QueuedLine>,
     closing: bool,
+    /// The number of bytes written.
+    written: u64,
+    /// Whether the server had read nothing when the pipe broke.
+    broken_unread: bool,
 }
 
 /// Reports whether a queued line was written.
@@ -56,7 +60,13 @@ impl StdinWriter {
     /// Wraps a non-blocking pipe.
     pub(super) fn new(pipe: PipeWriter) -> Self {
         StdinWriter {
-            queue: Mutex::new(WriteQueue { pipe: Some(pipe), lines: VecDeque::new(), closing: false }),
+            queue: Mutex::new(WriteQueue {
+                pipe: Some(pipe),
+                lines: VecDeque::new(),
+                closing: false,
+                written: 0,
+                broken_unread: false,
+            }),
             room: Arc::new(Semaphore::new(MOST_WAITING)),
             changed: Notify::new(),
             broken: Notify::new(),
@@ -93,6 +103,12 @@ impl StdinWriter {
         queue.close_if_done();
     }
 
+    /// Reports whether the server has read nothing. Linux still tells after the server's end; elsewhere this is false
+    /// if anything was written.
+    pub(super) fn is_unread(&self) -> bool {
+        lock(&self.queue).is_unread()
+    }
+
     /// Fails all queued lines and closes the pipe.
     pub(super) fn fail(&self) {
         lock(&self.queue).fail();
@@ -110,8 +126,13 @@ impl StdinWriter {
         let mut written = 0;
         if queue.lines.is_empty() {
             match none_if_full((&*pipe).write(&line)) {
-                Ok(count) if count == line.len() => return Ok(None),
-                Ok(count) => written = count,
+                Ok(count) => {
+                    queue.written += count as u64;
+                    if count == line.len() {
+                        return Ok(None);
+                    }
+                    written = count;
+                }
                 Err(error) => {
                     self.breaks(queue, &error);
                     return Err(WriteError::Broken { partly_written: false });
@@ -150,10 +171,11 @@ impl StdinWriter {
             queue.close_if_done();
         }
         let Some(line) = queue.lines.front_mut() else { return Ok(false) };
-        line.written += none_if_full(pipe.try_write(&line.bytes[line.written..]))?;
-        if line.written == line.bytes.len()
-            && let Some(line) = queue.lines.pop_front()
-        {
+        let count = none_if_full(pipe.try_write(&line.bytes[line.written..]))?;
+        line.written += count;
+        let is_done = line.written == line.bytes.len();
+        queue.written += count as u64;
+        if is_done && let Some(line) = queue.lines.pop_front() {
             // The sender may have stopped waiting.
             let _ = line.done.send(Ok(()));
             queue.close_if_done();
@@ -176,7 +198,14 @@ impl WriteQueue {
         }
     }
 
+    fn is_unread(&self) -> bool {
+        let Some(pipe) = &self.pipe else { return self.broken_unread };
+        // An error means that the system does not tell.
+        rustix::io::ioctl_fionread(pipe).is_ok_and(|unread| unread == self.written)
+    }
+
     fn fail(&mut self) {
+        self.broken_unread = self.is_unread();
         self.pipe = None;
         for line in self.lines.drain(..) {
             let _ = line.done.send(Err(WriteError::Broken { partly_written: line.written > 0 }));

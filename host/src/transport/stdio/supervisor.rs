@@ -78,7 +78,8 @@ impl ProcessSupervisor {
                 link.group.kill_with_descendants();
                 // A child may still hold the output; whether it would answer is unknown.
                 let left_children = self.output_end.is_none();
-                self.report_end(Failure::Exited(ProcessExit { stderr: link.stderr.text(), left_children, ..exit }));
+                let (stderr, read_nothing) = (link.stderr.text(), link.stdin.is_unread());
+                self.report_end(Failure::Exited(ProcessExit { stderr, left_children, read_nothing, ..exit }));
             }
             (_, None) => {
                 let what = if let EndCause::InputClosed = cause { "input" } else { "output" };

@@ -106,8 +106,15 @@ fn outgoing(text: impl Into<String>) -> Outgoing {
     Outgoing { text: text.into(), request: None, headers: Vec::new(), repeatable: false }
 }
 
+/// Returns the end of a process that has read nothing.
 fn exited(code: i32, stderr: &str) -> Failure {
-    Failure::Exited(ProcessExit { code: Some(code), stderr: stderr.to_owned(), ..ProcessExit::default() })
+    let (code, stderr) = (Some(code), stderr.to_owned());
+    Failure::Exited(ProcessExit { code, stderr, read_nothing: true, ..ProcessExit::default() })
+}
+
+/// Returns the end of a process that has read something and has no standard error.
+fn exited_after_reading(code: i32) -> Failure {
+    Failure::Exited(ProcessExit { code: Some(code), ..ProcessExit::default() })
 }
 
 async fn in_time<T>(future: impl Future<Output = T>) -> T {

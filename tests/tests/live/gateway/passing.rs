@@ -166,7 +166,10 @@ async fn errors_of_servers_keep_their_codes_and_data_and_lose_their_secrets() {
 #[tokio::test]
 async fn what_servers_want_a_model_to_know_reaches_clients_of_both_eras() {
     let rows = [
-        (None, "#### MCP Server: p\na fixture for tests\n\n#### MCP Server: q\nAsk nicely.\n\n## Unavailable MCP Servers\n"),
+        (
+            None,
+            "#### MCP Server: p\na fixture for tests\n\n#### MCP Server: q\nAsk nicely.\n\n## Unavailable MCP Servers\n",
+        ),
         (Some("p".to_owned()), "a fixture for tests"),
     ];
     for (expose, expected) in rows {

@@ -40,10 +40,7 @@ async fn a_gate_lists_and_reads_what_its_servers_have_masked_and_cut() {
     let big = big.result.get();
     assert!(big.len() < 2000 && big.contains("[TRUNCATED: ") && big.contains(r#""odd":1.5"#), "{big}");
     let missing = gate.read_resource("chatty://nothing", None).await.unwrap_err();
-    assert_eq!(
-        missing.to_string(),
-        "no server has \"chatty://nothing\"; these servers could not be asked: broken"
-    );
+    assert_eq!(missing.to_string(), "no server has \"chatty://nothing\"; these servers could not be asked: broken");
 }
 
 #[tokio::test]

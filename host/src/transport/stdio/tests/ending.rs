@@ -6,14 +6,15 @@ const SOON: Duration = Duration::from_millis(50);
 
 #[tokio::test]
 async fn the_end_of_a_process_says_how_it_ended() {
-    let signal = |signal| Failure::Exited(ProcessExit { signal: Some(signal), ..ProcessExit::default() });
+    let signal =
+        |signal| Failure::Exited(ProcessExit { signal: Some(signal), read_nothing: true, ..ProcessExit::default() });
     let rows = [
         ("echo '{}'; exit 0", exited(0, "")),
         ("echo 'bad token' >&2; echo '{}'; exit 42", exited(42, "bad token")),
         ("echo '{}'; kill -9 $$", signal(9)),
         ("echo '{}'; kill -15 $$", signal(15)),
         // It dies during a request.
-        ("read line; echo '{}'; exit 5", exited(5, "")),
+        ("read line; echo '{}'; exit 5", exited_after_reading(5)),
     ];
     for (script, why) in rows {
         let (transport, mut events) = start(&shell(script)).await;
@@ -40,7 +41,7 @@ async fn the_end_of_a_launcher_ends_what_it_left_behind() {
         let script = format!("sleep 1000 {redirect} & echo \"[$!]\"; exit 4");
         let (_transport, mut events) = start(&shell(&script)).await;
         let (messages, why) = events.rest().await;
-        let exit = ProcessExit { code: Some(4), left_children, ..ProcessExit::default() };
+        let exit = ProcessExit { code: Some(4), left_children, read_nothing: true, ..ProcessExit::default() };
         assert_eq!(why, RequestError::sent(Failure::Exited(exit)));
         until_ended(&numbers(&messages[0])).await;
     }

@@ -108,11 +108,11 @@ async fn a_queue_that_is_full_makes_senders_wait_and_loses_nothing() {
     let mut begun = 0;
     for send in sends {
         let failed = in_time(send).await.unwrap().unwrap_err();
-        assert_eq!(failed.failure, exited(1, ""));
+        assert_eq!(failed.failure, exited_after_reading(1));
         begun += usize::from(failed.sent);
     }
     assert_eq!(begun, 1, "only the first had begun");
-    assert_eq!(events.end().await, RequestError::sent(exited(1, "")));
+    assert_eq!(events.end().await, RequestError::sent(exited_after_reading(1)));
 
     let (transport, mut events) = start(&python(ECHO)).await;
     let sends = send_all(&transport);
@@ -148,8 +148,8 @@ async fn a_message_that_was_begun_may_have_been_acted_on() {
     let (transport, mut events) = start(&shell("head -c 10 >/dev/null; exit 1")).await;
     let big = outgoing("x".repeat(10 << 20));
     let failed = in_time(transport.send(big)).await.unwrap_err();
-    assert_eq!(failed, RequestError::sent(exited(1, "")));
-    assert_eq!(events.end().await, RequestError::sent(exited(1, "")));
+    assert_eq!(failed, RequestError::sent(exited_after_reading(1)));
+    assert_eq!(events.end().await, RequestError::sent(exited_after_reading(1)));
 }
 
 #[tokio::test]
