@@ -188,6 +188,8 @@ def loads(page, report):
     report.check("demo has a state in words", page.until(DEMO + "return demo?.querySelector('.badge').textContent"))
     readiness = page.until("return /ready/.test(document.getElementById('readiness').textContent)")
     report.check("the banner tells the readiness", readiness, page.text("#readiness"))
+    who = page.until("return document.getElementById('principal').textContent")
+    report.check("it says who one is", who == f"you are local ({'admin' if page.token else 'read-only'})", who)
     report.check("updates are live", page.until("return document.getElementById('live').textContent === 'live'"))
     page.view("tools")
     report.check("tools appear", page.until("return document.querySelectorAll('.tool').length > 0"))
@@ -343,6 +345,28 @@ def keeps_the_token_out_of_its_address(page, report):
     report.check("what a token is needed for goes on after a reload", "3" in page.call(row, a="1", b="2"))
 
 
+def shows_what_went_wrong_by_name(page, report):
+    page.open(between="""
+        const response = await go();
+        if (!path.endsWith("servers") || !response.ok) return response;
+        const answer = await response.json();
+        const [server] = answer.servers;
+        Object.assign(server.calls, {calls: 16, ok: 1, failures: 0, tool_errors: 4, denied: 11});
+        Object.assign(server, {description: "Adds <b>numbers</b>.", software: "demo 9.8.7", scope: "session",
+          tool_names: ["add", "<i>echo</i>"]});
+        return Response.json(answer);
+    """)
+    page.until(DEMO + "return demo !== undefined")
+    cells = page.run(DEMO + "return [...demo.querySelectorAll('.cell')].slice(0, 4).map(cell => cell.textContent)")
+    report.check("each kind has its figure", cells == ["Calls16", "Failures0", "Tool errors4", "Denied11"], cells)
+    summary = page.text("#summary")
+    report.check("so has the sum", "16 calls · 0 failures · 4 tool errors · 11 denied" in summary, summary)
+    page.run(DEMO + "demo.querySelector('details').open = true")
+    said = page.run(DEMO + "return demo.querySelector('.body').innerText")
+    for part in ["Adds <b>numbers</b>.", "demo 9.8.7", "session", "add, <i>echo</i>"]:
+        report.check(f"the row tells {part}", part in said, said)
+
+
 def asks_for_a_token(page, report):
     page.open(between="""
         const token = options?.headers?.Authorization;
@@ -350,8 +374,11 @@ def asks_for_a_token(page, report):
         if (options.method === "POST") return new Response('{"error":"readers only read"}', {status: 403});
         if (path.endsWith("events")) return new Response("", {status: 404});
         const server = {server: "demo", kind: "stdio", state: "ready", ready: true, since: new Date(), restarts: 0,
-          calls: {calls: 0, failures: 0}, queues: [], last_error: null};
-        return Response.json({ready: true, warnings: [], servers: [server], tools: [], failed: [], calls: []});
+          calls: {calls: 0, failures: 0, tool_errors: 0}, queues: [], last_error: null};
+        const tool = {name: "demo__add", server: "demo", tool: "add", inputSchema: {type: "object"}};
+        const gateway = {principal: {name: "ann", admin: window.promoted ?? false}};
+        return Response.json({gateway, ready: true, warnings: [], servers: [server], tools: [tool], failed: [],
+          calls: []});
     """)
     asked = page.until("return document.querySelector('dialog').open")
     report.check("a token is asked for when it is wanted", asked)
@@ -364,6 +391,16 @@ def asks_for_a_token(page, report):
     report.check("it is sent as a header", sent == "Bearer right", sent)
     kept = page.run("return document.cookie + JSON.stringify(localStorage) + JSON.stringify(sessionStorage)")
     report.check("and kept nowhere", "right" not in kept, kept)
+    report.check("a reader is told so", page.text("#principal") == "you are ann (read-only)", page.text("#principal"))
+    buttons = "return [...document.querySelectorAll('.server button')].filter(it => it.checkVisibility()).length"
+    report.check("a reader has no buttons for servers", page.run(buttons) == 0, page.run(buttons))
+    row = page.open_tool("demo__add")
+    report.check("nor one for calls", not row.find_element(By.CSS_SELECTOR, "form button.main").is_displayed())
+    report.check("but one for another token", page.find("#token-button").is_displayed())
+    page.view("servers")
+    page.run("window.promoted = true")
+    report.check("an admin has them", page.until(buttons.replace("length", "length === 2")))
+    report.check("an admin is told so", page.text("#principal") == "you are ann (admin)", page.text("#principal"))
     page.find("[aria-label='Disable demo']").click()
     told = page.until("return /not allowed with this token/.test(document.getElementById('notice').textContent)")
     report.check("what the token may not do is said", told, page.text("#notice"))
@@ -384,7 +421,8 @@ DEMO = """
 const demo = [...document.querySelectorAll('.server')].find(row => row.querySelector('.name').textContent === 'demo');
 """
 SCENES = [loads, finds_tools, tries_a_tool, shows_recent_calls, works_by_keyboard, has_two_themes, fits_a_phone,
-          shows_hostile_text_as_text, keeps_the_token_out_of_its_address, asks_for_a_token, is_self_contained]
+          shows_hostile_text_as_text, keeps_the_token_out_of_its_address, shows_what_went_wrong_by_name,
+          asks_for_a_token, is_self_contained]
 
 
 def press(page, key):

@@ -103,6 +103,7 @@ impl Gateway {
             "version": env!("CARGO_PKG_VERSION"),
             "since": timestamp(self.since),
             "for_s": seconds_since(self.since),
+            "principal": {"name": principal.name, "admin": principal.admin},
         });
         if principal.admin {
             let file = self.registry().config().file.as_ref().map(|file| file.display().to_string());

@@ -8,6 +8,7 @@ use http::header::{ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, WWW_AUTHENTICA
 use http::{Method, StatusCode};
 use serde_json::json;
 use tokio::sync::mpsc;
+use url::form_urlencoded;
 
 use super::Gateway;
 use super::api::ApiResponse;
@@ -33,7 +34,7 @@ impl PageHandler for GatewayPages {
                 (_, [] | ["health"] | ["ready"]) => Some(not_allowed(&request.method, READ)),
                 (_, ["metrics"] | ["api", "v1", ..]) => match &request.principal {
                     None => Some(unauthorized("this needs a token: send Authorization: Bearer …")),
-                    Some(principal) => api(&gateway, &request, &parts, principal).await,
+                    Some(principal) => Some(api(&gateway, &request, &parts, principal).await),
                 },
                 _ => None,
             }
@@ -46,39 +47,66 @@ impl PageHandler for GatewayPages {
     }
 }
 
-async fn api(
-    gateway: &Arc<Gateway>,
-    request: &PageRequest,
-    parts: &[&str],
-    principal: &Principal,
-) -> Option<PageResponse> {
-    let path = parts.strip_prefix(&["api", "v1"]).unwrap_or(parts);
-    let get = request.method == Method::GET;
-    let post = request.method == Method::POST;
-    let reply = match path {
-        ["metrics"] if get => {
-            let kind = "text/plain; version=0.0.4; charset=utf-8";
-            return Some(PageResponse::text(StatusCode::OK, kind, gateway.metrics(principal)));
-        }
-        ["events"] if get => return Some(events(gateway)),
-        ["servers"] if get => gateway.servers(principal),
-        ["mcp", "tools"] if get => gateway.tools(principal).await.unwrap_or_else(|error| error),
-        ["calls"] if get => gateway.calls(principal, limit(request.query.as_deref())),
-        ["shadow"] if get => gateway.shadow_report(principal, limit(request.query.as_deref())),
-        // A listener without tokens lets everybody read, but only a token may change something.
-        ["servers", ..] | ["mcp", "call"] if post && *principal == Principal::anybody() => {
-            return Some(unauthorized(TOKEN));
-        }
-        ["servers", ..] | ["mcp", "call"] if post && !principal.admin => forbidden(),
-        ["servers", server, action] if post => gateway.act(server, action)?,
-        ["mcp", "call"] if post => gateway.try_call(principal, &request.body).await.unwrap_or_else(|error| error),
-        ["servers", _, _] | ["mcp", "call"] => return Some(not_allowed(&request.method, "POST")),
-        ["servers"] | ["mcp", "tools"] | ["calls"] | ["shadow"] | ["events"] | ["metrics"] => {
-            return Some(not_allowed(&request.method, READ));
-        }
-        _ => return None,
+async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], principal: &Principal) -> PageResponse {
+    let versioned = parts.strip_prefix(&["api", "v1"]);
+    let path = versioned.unwrap_or(parts);
+    let (method, allowed) = match path {
+        ["servers"] | ["mcp", "tools"] | ["calls"] | ["shadow"] | ["events"] | ["metrics"] => (Method::GET, READ),
+        ["servers", _, "enable" | "disable" | "reconnect"] | ["mcp", "call"] => (Method::POST, "POST"),
+        _ => return failure(404, NO_PAGE),
     };
-    Some(json(reply.status, reply.body))
+    if request.method != method {
+        return not_allowed(&request.method, allowed);
+    }
+    // A listener without tokens lets everybody read, but only a token may change something.
+    if method == Method::POST && *principal == Principal::anybody() {
+        return unauthorized(TOKEN);
+    }
+    if method == Method::POST && !principal.admin {
+        return failure(403, "this token is read-only; admin: true is needed");
+    }
+    // Scrapers and probes may add parameters of their own to the pages outside the API.
+    let query = request.query.as_deref().filter(|_| versioned.is_some()).unwrap_or_default();
+    let takes_limit = matches!(path, ["calls"] | ["shadow"]);
+    let limit = match read_limit(query, takes_limit) {
+        Ok(limit) => limit,
+        Err(error) => return failure(400, &error),
+    };
+    let reply = match path {
+        ["metrics"] => {
+            let kind = "text/plain; version=0.0.4; charset=utf-8";
+            return PageResponse::text(StatusCode::OK, kind, gateway.metrics(principal));
+        }
+        ["events"] => return events(gateway),
+        ["servers"] => gateway.servers(principal),
+        ["mcp", "tools"] => gateway.tools(principal).await.unwrap_or_else(|error| error),
+        ["calls"] => gateway.calls(principal, limit),
+        ["shadow"] => gateway.shadow_report(principal, limit),
+        ["servers", server, action] => match gateway.act(server, action) {
+            Some(reply) => reply,
+            None => return failure(404, NO_PAGE),
+        },
+        _ => gateway.try_call(principal, &request.body).await.unwrap_or_else(|error| error),
+    };
+    json(reply.status, reply.body)
+}
+
+/// Returns how many entries a page lists, or the error that names the parameter it cannot take.
+fn read_limit(query: &str, takes_limit: bool) -> Result<usize, String> {
+    let mut limit = None;
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        if !takes_limit {
+            return Err(format!("unknown parameter {name:?}: this page takes none"));
+        }
+        if name != "limit" {
+            return Err(format!("unknown parameter {name:?}: this page takes limit, such as limit=100"));
+        }
+        let number = value.parse().map_err(|_| format!("limit must be a whole number such as 100, not {value:?}"))?;
+        if limit.replace(number).is_some() {
+            return Err("parameter limit is repeated: send it once".to_owned());
+        }
+    }
+    Ok(limit.unwrap_or(100))
 }
 
 /// Sends an event whenever something has changed, at most ten times a second.
@@ -132,22 +160,16 @@ fn dashboard() -> PageResponse {
         .with(HeaderName::from_static("referrer-policy"), "no-referrer")
 }
 
-fn limit(query: Option<&str>) -> usize {
-    let given = query.into_iter().flat_map(|query| query.split('&')).find_map(|pair| pair.strip_prefix("limit="));
-    given.and_then(|given| given.parse().ok()).unwrap_or(100)
-}
-
 fn unauthorized(error: &str) -> PageResponse {
-    json(401, json!({"error": error}).to_string()).with(WWW_AUTHENTICATE, "Bearer")
+    failure(401, error).with(WWW_AUTHENTICATE, "Bearer")
 }
 
 fn not_allowed(method: &Method, allowed: &'static str) -> PageResponse {
-    let error = json!({"error": format!("{method} is not allowed here: use {allowed}")});
-    json(405, error.to_string()).with(ALLOW, allowed)
+    failure(405, &format!("{method} is not allowed here: use {allowed}")).with(ALLOW, allowed)
 }
 
-fn forbidden() -> ApiResponse {
-    ApiResponse { status: 403, body: json!({"error": "this token is read-only; admin: true is needed"}).to_string() }
+fn failure(status: u16, error: &str) -> PageResponse {
+    json(status, json!({"error": error}).to_string())
 }
 
 fn json(status: u16, body: String) -> PageResponse {
@@ -158,6 +180,9 @@ fn json(status: u16, body: String) -> PageResponse {
 /// The error for changes to a gateway without tokens.
 const TOKEN: &str = "this needs a token: open the dashboard with the link that `toolgate serve --http` prints on a \
                      terminal, or give an admin a token in gateway.tokens";
+/// The error for a path that the API does not have.
+const NO_PAGE: &str = "the API has no such page: it has servers, servers/ID/enable, servers/ID/disable, \
+                       servers/ID/reconnect, mcp/tools, mcp/call, calls, shadow, events and metrics";
 /// The methods of a read-only page.
 const READ: &str = "GET, HEAD";
 const DASHBOARD: &str = include_str!("dashboard.html");

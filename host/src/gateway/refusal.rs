@@ -108,4 +108,9 @@ impl RequestRefusal {
         let data = self.full.then(|| to_raw(&json!({"code": Code::QueueFull.name()})));
         rpc::error(id, &RpcError { data, ..RpcError::new(self.code, self.message.as_ref()) })
     }
+
+    /// Returns the refusal as the JSON text that pages and the API for operators answer with.
+    pub(super) fn page_answer(&self) -> String {
+        json!({"error": self.message}).to_string()
+    }
 }

@@ -213,3 +213,76 @@ fn pages_have_heads_and_say_which_methods_they_know() {
     let refused = web.request("GET /api/v1/servers/other/disable", "localhost", &[], "");
     assert!(refused.status == 405 && refused.head.contains("allow: post"), "{refused:?}");
 }
+
+#[test]
+fn errors_of_the_api_are_json_with_one_text_whoever_asks() {
+    let (ann, ops) = ("ann-0123456789-token", "ops-0123456789-token");
+    let tokens = json!([
+        {"principal": "ann", "token": ann},
+        {"principal": "ops", "token": ops, "admin": true},
+    ]);
+    let place =
+        Place::configured(&json!({"version": 1, "servers": {"other": fixture("ok")}, "gateway": {"tokens": tokens}}));
+    let serving = Serving::start(&place, &["--http", "127.0.0.1:0"]);
+    let address = serving.address();
+    let error = |token: Option<&str>, line: &str, body: &str, status: u16| -> (String, String) {
+        let web = Web { address: &address, token, session: None };
+        let reply = web.request(line, "localhost", &[], body);
+        let json: Value = serde_json::from_str(&reply.body).unwrap_or_else(|_| panic!("{line}: {reply:?}"));
+        assert_eq!((reply.status, json.as_object().unwrap().len()), (status, 1), "{line}: {reply:?}");
+        (json["error"].as_str().unwrap_or_else(|| panic!("{line}: {reply:?}")).to_owned(), reply.head)
+    };
+    for token in [Some(ann), Some(ops)] {
+        for line in
+            ["GET /api/v1", "GET /api/v1/nothing", "GET /api/v1/servers/other", "POST /api/v1/servers/other/stop"]
+        {
+            assert!(error(token, line, "", 404).0.contains("mcp/tools"), "{line}");
+        }
+        error(token, "GET /api/v2/servers", "", 404);
+        for line in ["POST /api/v1/servers", "PUT /api/v1/calls", "OPTIONS /api/v1/mcp/tools"] {
+            assert!(error(token, line, "", 405).1.contains("allow: get, head"), "{line}");
+        }
+        for line in ["GET /api/v1/mcp/call", "DELETE /api/v1/servers/other/enable"] {
+            assert!(error(token, line, "", 405).1.contains("allow: post"), "{line}");
+        }
+        for (path, words) in [
+            ("calls?limit=abc", r#"limit must be a whole number such as 100, not "abc""#),
+            ("shadow?limit=-1", r#"not "-1""#),
+            ("calls?limit=", r#"not """#),
+            ("calls?limt=5", r#"unknown parameter "limt": this page takes limit"#),
+            ("calls?limit=5&limit=6", "limit is repeated"),
+            ("servers?limit=5", r#"unknown parameter "limit": this page takes none"#),
+            ("mcp/tools?x", r#"unknown parameter "x""#),
+            ("metrics?x=1", r#"unknown parameter "x""#),
+        ] {
+            let said = error(token, &format!("GET /api/v1/{path}"), "", 400).0;
+            assert!(said.contains(words), "{path}: {said}");
+        }
+    }
+    for (token, status) in [(None, 401), (Some("a-wrong-token-0123456789"), 401), (Some(ann), 403)] {
+        for line in ["POST /api/v1/servers/other/disable", "POST /api/v1/mcp/call"] {
+            error(token, line, "{}", status);
+        }
+    }
+    for line in ["GET /api/v1/servers", "GET /api/v1/nothing", "GET /metrics"] {
+        assert!(error(None, line, "", 401).1.contains("www-authenticate: bearer"), "{line}");
+    }
+    error(Some(ops), "POST /api/v1/servers/nobody/disable", "", 404);
+    error(Some(ops), "POST /api/v1/servers/other/disable?now", "", 400);
+    for body in ["", "{", "[]", r#"{"name":7}"#] {
+        error(Some(ops), "POST /api/v1/mcp/call", body, 400);
+    }
+
+    let page = |token, path: &str| {
+        let reply = Web { address: &address, token, session: None }.request(path, "localhost", &[], "");
+        assert_eq!(reply.status, 200, "{path}: {reply:?}");
+        reply.body
+    };
+    for path in ["GET /health?x=1", "GET /ready?x=1", "GET /metrics?x=1", "GET /api/v1/calls?limit=%35&"] {
+        page(Some(ann), path);
+    }
+    for (token, name, admin) in [(ann, "ann", false), (ops, "ops", true)] {
+        let page: Value = serde_json::from_str(&page(Some(token), "GET /api/v1/servers")).unwrap();
+        assert_eq!(page["gateway"]["principal"], json!({"name": name, "admin": admin}));
+    }
+}

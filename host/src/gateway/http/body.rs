@@ -43,19 +43,19 @@ impl ResponseBody {
         response
     }
 
+    /// Builds the response to a request that is refused; MCP clients read JSON-RPC, and clients of pages do not.
+    pub(super) fn refusal(refusal: RequestRefusal, for_mcp: bool) -> Response<Self> {
+        let text = if for_mcp { refusal.answer(None) } else { refusal.page_answer() };
+        let mut response = ResponseBody::Full(Bytes::from(text)).json(refusal.status);
+        response.headers_mut().extend(refusal.header);
+        response
+    }
+
     /// Creates a body of one text that holds its request slot until it is written.
     pub(super) fn tracked(text: String, slot: Option<RequestSlot>) -> Self {
         let Some(mut slot) = slot else { return ResponseBody::Full(Bytes::from(text)) };
         slot.replace(text.len());
         ResponseBody::Full(Bytes::from_owner(TrackedText { text, _slot: slot }))
-    }
-}
-
-impl From<RequestRefusal> for Response<ResponseBody> {
-    fn from(refusal: RequestRefusal) -> Self {
-        let mut response = ResponseBody::Full(Bytes::from(refusal.answer(None))).json(refusal.status);
-        response.headers_mut().extend(refusal.header);
-        response
     }
 }
 

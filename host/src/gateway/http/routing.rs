@@ -34,15 +34,16 @@ impl ConnectionContext {
         let busy = self.timer.start_request();
         let (head, mut body) = request.into_parts();
         let asks_first = head.headers.contains_key(EXPECT);
+        let for_mcp = head.uri.path() == MCP;
         match self.identify(&head) {
             Ok((origin, principal)) => {
                 let response = match self.route(head, &mut body, asks_first, principal, busy).await {
                     Ok(response) => response,
-                    Err(refusal) => self.refuse(refusal, asks_first, &mut body).await,
+                    Err(refusal) => self.refuse(refusal, for_mcp, asks_first, &mut body).await,
                 };
                 Ok(allow_origin(response, origin))
             }
-            Err(refusal) => Ok(self.refuse(refusal, asks_first, &mut body).await),
+            Err(refusal) => Ok(self.refuse(refusal, for_mcp, asks_first, &mut body).await),
         }
     }
 
@@ -69,7 +70,7 @@ impl ConnectionContext {
         if head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
             return Ok(preflight(&head.headers));
         }
-        if head.uri.path() != "/mcp" {
+        if head.uri.path() != MCP {
             let response = self.page(&head, body, shown, busy).await?;
             // Discard a body that no page reads, so that the client gets to read the response.
             Self::discard_body(asks_first, body).await;
@@ -152,13 +153,19 @@ impl ConnectionContext {
         Ok(principal)
     }
 
-    async fn refuse(&self, refusal: RequestRefusal, asks_first: bool, body: &mut Incoming) -> Response<ResponseBody> {
+    async fn refuse(
+        &self,
+        refusal: RequestRefusal,
+        for_mcp: bool,
+        asks_first: bool,
+        body: &mut Incoming,
+    ) -> Response<ResponseBody> {
         debug!(peer = %self.info.peer.ip(), status = refusal.status.as_u16(), "request refused");
         // Do not wait again for a client that was late.
         if refusal.status != StatusCode::REQUEST_TIMEOUT {
             Self::discard_body(asks_first, body).await;
         }
-        refusal.into()
+        ResponseBody::refusal(refusal, for_mcp)
     }
 
     /// Discards the rest of the body, unless the client waits for `100 Continue` and has sent nothing.
@@ -226,3 +233,6 @@ fn nothing_kept() -> RequestRefusal {
     let message = "the events after this Last-Event-ID are gone: leave the header out, or send the request again";
     RequestRefusal::new(StatusCode::BAD_REQUEST, message)
 }
+
+/// The path of MCP; all other paths are pages.
+const MCP: &str = "/mcp";

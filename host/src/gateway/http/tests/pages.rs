@@ -64,7 +64,8 @@ async fn strangers_who_send_to_pages_are_told_to_wait_and_those_who_look_are_not
     .await;
     let send = || door.ask(Ask { body: "1".to_owned(), ..json("POST /page") });
     assert_eq!(send().await.status, 200);
-    assert_eq!(send().await.status, 429);
+    let refused = send().await;
+    assert!(refused.status == 429 && refused.body.starts_with(r#"{"error":"rate limit"#), "{refused:?}");
     assert_eq!(door.ask(Ask::new("GET /page")).await.status, 200);
     door.stop().await;
 }
@@ -117,6 +118,45 @@ async fn what_a_form_of_another_site_could_send_is_not_taken() {
         let ask = Ask { body: body.to_owned(), ..Ask::new("POST /page").with("Content-Type", kind) };
         assert_eq!(door.ask(ask).await.status, status, "{kind}");
     }
+    door.stop().await;
+}
+
+#[tokio::test]
+async fn a_refused_page_gets_an_error_of_its_own_and_a_client_of_mcp_gets_json_rpc() {
+    let door = Running::with(|options| {
+        options.tokens = tokens();
+        options.limits = GatewayLimits { max_requests: 1, max_body_bytes: 4096, ..GatewayLimits::default() };
+    })
+    .await;
+    let of_ann = |ask: Ask| ask.with("Authorization", "Bearer ann-s3cret");
+    let mut busy = door.connect().await;
+    let check = async |ask: Ask, status, words: &str| {
+        let reply = door.ask(&ask).await;
+        let body: serde_json::Value = serde_json::from_str(&reply.body).unwrap_or_else(|_| panic!("{reply:?}"));
+        assert_eq!((reply.status, reply.header("content-type")), (status, Some("application/json")), "{reply:?}");
+        let error = body["error"].as_str().unwrap_or_else(|| panic!("{reply:?}"));
+        assert!(error.contains(words) && body.as_object().unwrap().len() == 1, "{reply:?}");
+        reply
+    };
+    let page = || Ask::new("GET /page");
+    check(page().with("Host", "elsewhere.example"), 403, "gateway.hosts").await;
+    check(page().with("Origin", "http://elsewhere.example"), 403, "gateway.origins").await;
+    let unknown = check(page().with("Authorization", "Bearer wrong"), 401, "unknown").await;
+    assert_eq!(unknown.header("www-authenticate"), Some("Bearer"));
+    check(page().with("Authorization", "Bearer one, Bearer two"), 400, "more than one token").await;
+    check(of_ann(Ask::new("GET /other")), 404, "no such page").await;
+    check(of_ann(Ask::new("POST /page").with("Content-Type", "text/plain")), 415, "must be JSON").await;
+    check(of_ann(Ask { body: "x".repeat(4097), ..json("POST /page") }), 413, "4096").await;
+    busy.send(of_ann(Ask::modern("wait"))).await;
+    door.house.wait("waiting", 1).await;
+    let full = check(of_ann(Ask { body: "1".to_owned(), ..json("POST /page") }), 429, "in flight").await;
+    assert_eq!(full.header("retry-after"), Some("1"));
+    for ask in [Ask::modern("echo"), of_ann(Ask::modern("echo")), Ask::modern("echo").with("Host", "elsewhere.example")]
+    {
+        assert_eq!(door.ask(ask).await.code(), -32000);
+    }
+    door.house.release.add_permits(1);
+    assert_eq!(busy.reply().await.status, 200);
     door.stop().await;
 }
 
