@@ -227,6 +227,7 @@ fn a_call_and_a_start_are_logged_with_their_time() {
     line(&["the server has listed its tools", "tools=6"]);
     line(&["the call ended", "server=\"demo\"", "tool=\"echo\"", "code=\"ok\"", "took="]);
     assert!(!place.run(&["call", "demo.echo", "text: hello"]).ends(0).stderr.contains("the call ended"));
+}
 
 /// The messages in a log in JSON, with their directions.
 fn logged_messages(stderr: &str) -> Vec<(String, String)> {

@@ -37,7 +37,8 @@ fn each_session_has_its_own_id() {
     let place = Place::new();
     let notes = place.path("home/calls").display().to_string();
     let server = and(fixture_with("notes-calls", &[&notes]), json!({"env": {"SESSION": "{{.SESSION_ID}}"}}));
-    let place = place.and_configured(&json!({"servers": {"a": server, "m": fixture_with("measures", &["{{.SESSION_ID}}"])}}));
+    let place =
+        place.and_configured(&json!({"servers": {"a": server, "m": fixture_with("measures", &["{{.SESSION_ID}}"])}}));
     let mut serving = Serving::greet(&place, &[]);
     assert_eq!(serving.call("m__do")["result"]["content"][0]["text"], "32 letters");
 }
@@ -136,7 +137,8 @@ fn refused_calls_and_calls_of_servers_that_are_down_are_counted_for_their_tool_a
         assert!(metrics.contains(expected), "{expected} is not in {metrics}");
     }
     let calls: Value = serde_json::from_str(&page("/api/v1/calls")).unwrap();
-    let tools: Vec<_> = calls["calls"].as_array().unwrap().iter().map(|call| (&call["server"], &call["tool"])).collect();
+    let tools: Vec<_> =
+        calls["calls"].as_array().unwrap().iter().map(|call| (&call["server"], &call["tool"])).collect();
     assert_eq!(tools[0], (&json!("down"), &json!("thing")), "{calls}");
     assert_eq!(tools[1], (&json!("a"), &json!("do")), "{calls}");
     let servers: Value = serde_json::from_str(&page("/api/v1/servers")).unwrap();

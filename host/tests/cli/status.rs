@@ -369,7 +369,7 @@ fn a_call_that_finds_no_place_is_told_so_and_counted() {
     for line in [
         "toolgate_queue_running{queue=\"one\"} 1\n",
         "toolgate_queue_refused_total{queue=\"one\"} 1\n",
-        "toolgate_calls_total{server=\"slow\",tool=\"do\",code=\"queue-full\"} 1\n",
+        "toolgate_calls_total{server=\"slow\",tool=\"do\",code=\"queue-full\",principal=\"local\"} 1\n",
         "toolgate_listener_requests_in_flight{listener=\"socket\"} 1\n",
     ] {
         assert!(metrics.contains(line), "no {line:?} in {metrics}");
