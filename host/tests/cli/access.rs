@@ -279,6 +279,7 @@ fn tools_for_clients_with_a_capability_are_shown_with_what_they_need() {
         let server = and(fixture_with("by-capability", &arguments), json!({"deny": ["both"]}));
         let place = place.and_configured(&json!({"version": 1, "servers": {"s": server}}));
         let ran = place.run(&["access", "--json"]).ends(0);
+        assert!(!ran.stderr.contains("WARN"), "{era}: {}", ran.stderr);
         let mut answer = ran.json();
         assert_eq!(answer["warnings"], Value::Null, "{era}: each rule matches a tool");
         let rows = answer["access"].take();

@@ -247,3 +247,7 @@ for line in sys.stdin:
         with open(REST[0], "a") as file:
             file.write(line)
     take(json.loads(line))
+
+if HABIT == "by-capability" and "roots" in CLIENT:
+    # A question that comes too late.
+    say({"id": "late", "method": "roots/list"})
