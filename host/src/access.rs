@@ -4,11 +4,13 @@
 //! the rule that decided.
 
 mod compare;
+mod needs;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 pub use compare::{AccessChange, ChangeDirection, admin_changes, changes};
+pub use needs::{ToolNeeds, find_needs};
 
 use crate::config::model::Config;
 use crate::decide::{Decide, GateId};
@@ -20,8 +22,16 @@ use crate::logic::types::naming::NamingStyle;
 use crate::logic::types::{Annotations, Tool, ToolRef};
 use crate::words::ErrorText;
 
-/// The tools that servers offer, by server id.
-pub type ToolsByServer = Vec<(String, Arc<[Tool]>)>;
+/// The tools that a server offers.
+#[derive(Debug, Clone)]
+pub struct ServerTools {
+    /// The id of the server.
+    pub server: String,
+    /// The tools that it shows to a client with all capabilities, as a gateway is.
+    pub tools: Arc<[Tool]>,
+    /// The client capabilities that they need.
+    pub needs: ToolNeeds,
+}
 
 /// What each principal may do with each tool.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +55,8 @@ pub struct AccessTool {
     pub destructive: bool,
     /// Whether the tool counts as one that changes nothing.
     pub read_only: bool,
+    /// The capabilities without which its server does not show the tool to a client.
+    pub needs: Vec<&'static str>,
 }
 
 /// The right of one principal to one tool.
@@ -82,7 +94,7 @@ impl AccessMatrix {
         logic: &mut Supervisor,
         config: &Config,
         principals: Vec<(String, GateView)>,
-        all: &ToolsByServer,
+        all: &[ServerTools],
     ) -> Result<Self, GateError> {
         let of_all = gate::settings(logic, config, &GateView::default())?;
         let style = config.settings.gateway.names.map_or_else(|| of_all.style.clone(), gate::shown_style);
@@ -95,8 +107,8 @@ impl AccessMatrix {
             // A gateway offers a gate only the tools of the servers that it may use.
             let selected =
                 |id: &str| view.selection.as_ref().is_none_or(|these| these.iter().any(|server| server.id == id));
-            let offers: ToolsByServer = all.iter().filter(|(id, _)| selected(id)).cloned().collect();
-            rights.push(match open(logic, &settings, &offers) {
+            let offers = all.iter().filter(|offer| selected(&offer.server));
+            rights.push(match open(logic, &settings, offers) {
                 Ok(gate) => {
                     let rights = PrincipalGate {
                         logic: &mut *logic,
@@ -209,7 +221,7 @@ fn list_tools(
     logic: &mut Supervisor,
     settings: &Settings,
     style: &NamingStyle,
-    offers: &ToolsByServer,
+    offers: &[ServerTools],
 ) -> Result<Vec<AccessTool>, GateError> {
     let mut listed = |change: fn(&mut Policy)| {
         let mut settings = settings.clone();
@@ -225,9 +237,14 @@ fn list_tools(
     let read_only = listed(|policy| policy.read_only = true)?;
     // All three lists are in the same order.
     let (mut harmless, mut read_only) = (harmless.iter().peekable(), read_only.iter().peekable());
+    let needs = |tool: &ToolRef| {
+        let offer = offers.iter().find(|offer| offer.server == tool.server);
+        offer.and_then(|offer| offer.needs.get(&tool.tool)).cloned().unwrap_or_default()
+    };
     let item = |tool: crate::logic::types::catalog::ExposedTool| AccessTool {
         destructive: harmless.next_if(|harmless| harmless.tool == tool.tool).is_none(),
         read_only: read_only.next_if(|read_only| read_only.tool == tool.tool).is_some(),
+        needs: needs(&tool.tool),
         name: tool.name,
         tool: tool.tool,
     };
@@ -247,18 +264,22 @@ fn without_rules(policy: &mut Policy) {
     policy.capabilities = None;
 }
 
-fn open(logic: &mut Supervisor, settings: &Settings, offers: &ToolsByServer) -> Result<GateId, GateError> {
+fn open<'a>(
+    logic: &mut Supervisor,
+    settings: &Settings,
+    offers: impl IntoIterator<Item = &'a ServerTools>,
+) -> Result<GateId, GateError> {
     let gate = logic.open_gate(settings)?.map_err(|error| GateError::Settings(error.error_text()))?;
-    for (server, tools) in offers {
+    for ServerTools { server, tools, .. } in offers {
         logic.offer(gate, server, tools)?;
     }
     Ok(gate)
 }
 
 /// Returns the annotations of all tools; if a server lists a tool twice, the first one counts.
-fn annotations_by_tool(offers: &ToolsByServer) -> HashMap<(&str, &str), Annotations> {
+fn annotations_by_tool(offers: &[ServerTools]) -> HashMap<(&str, &str), Annotations> {
     let mut annotations = HashMap::new();
-    for (server, tools) in offers {
+    for ServerTools { server, tools, .. } in offers {
         for tool in tools.iter() {
             annotations.entry((&**server, &*tool.name)).or_insert(tool.annotations);
         }

@@ -36,6 +36,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::config::secrets::Secrets;
 use crate::gate::GateView;
+use crate::session::Topics;
 use crate::{demo, eval, ownership};
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -179,6 +180,7 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
         secrets: &secrets,
         view: GateView::default(),
         record: None,
+        topics: Topics::default(),
     };
     match &cli.command {
         CliCommand::Tools(args) if args.gateway.gateway.is_some() => {
@@ -216,13 +218,13 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
             context::run(options, async |context| instructions::run(context, args).await)
         }
         CliCommand::Check(args) => {
-            let options = with(args, ConfigFallback::Fail);
+            let options = ContextOptions { topics: Topics::ALL, ..with(args, ConfigFallback::Fail) };
             context::run(options, async |context| check::run(context, args).await)
         }
         CliCommand::Access(args) => {
             // `--server` limits which servers are asked; the others must not count as disabled.
             let servers = ServerArgs { timeout: args.servers.timeout, ..ServerArgs::default() };
-            let options = with(&servers, ConfigFallback::Demo);
+            let options = ContextOptions { topics: Topics::ALL, ..with(&servers, ConfigFallback::Demo) };
             context::run(options, async |context| access::run(context, args).await)
         }
         #[cfg(feature = "oauth")]

@@ -32,7 +32,7 @@ pub(crate) use caller::is_of_session;
 pub use caller::{Caller, InputResponse};
 pub(crate) use capabilities::{MissingCapability, missing_capability};
 pub use era::{Era, LEGACY_VERSIONS, MODERN_VERSION, Protocol};
-pub use handler::{ActiveCallers, Handler, NullHandler, ServerQuestion, Topic, Topics};
+pub use handler::{ActiveCallers, DecliningHandler, Handler, NullHandler, ServerQuestion, Topic, Topics};
 pub(crate) use item_check::strip_output_schema;
 pub use level::LogLevel;
 pub use list_kind::ListKind;

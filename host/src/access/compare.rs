@@ -88,7 +88,7 @@ fn admins(config: &Config) -> Vec<(&str, bool)> {
 
 fn admin_tool() -> AccessTool {
     let tool = ToolRef { server: String::new(), tool: String::new() };
-    AccessTool { tool, name: "(admin)".to_owned(), destructive: true, read_only: false }
+    AccessTool { tool, name: "(admin)".to_owned(), destructive: true, read_only: false, needs: Vec::new() }
 }
 
 fn change(principal: &str, tool: &AccessTool, before: AccessRight, after: AccessRight) -> AccessChange {
@@ -146,6 +146,7 @@ mod tests {
             name: format!("s__{name}"),
             destructive: false,
             read_only: false,
+            needs: Vec::new(),
         };
         let right = |verdict| AccessRight { name: None, verdict, rule: "r".to_owned(), trace: vec!["r".to_owned()] };
         AccessMatrix {

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use crate::access::{
-    AccessChange, AccessMatrix, AccessRight, AccessTool, ChangeDirection, ToolsByServer, admin_changes,
-    anonymous_principal, changes, principals,
+    AccessChange, AccessMatrix, AccessRight, AccessTool, ChangeDirection, ServerTools, admin_changes,
+    anonymous_principal, changes, find_needs, principals,
 };
 use crate::config;
 use crate::config::model::Config;
@@ -18,7 +18,7 @@ use crate::config::resolve::check_tokens;
 use crate::decide::Decide;
 use crate::logic::Supervisor;
 use crate::logic::types::filtering::{Rules, Verdict};
-use crate::registry::Link;
+use crate::registry::{Link, Unavailable};
 
 use super::context::{CliContext, ServerArgs, check_configured};
 use super::error::{CliError, REFUSED, SERVER_UNAVAILABLE};
@@ -80,7 +80,7 @@ enum FailOn {
 
 /// The tools of the servers, and the servers that could not be reached.
 struct CollectedTools {
-    offers: ToolsByServer,
+    offers: Vec<ServerTools>,
     failed: Vec<UnansweredServer>,
 }
 
@@ -179,13 +179,22 @@ async fn collect_tools(context: &CliContext, args: &Args) -> CollectedTools {
         link.server().enabled && (only.is_empty() || only.iter().any(|id| id == link.id()))
     };
     let links = context.gate.registry().links();
-    let tools = links.iter().filter(wanted).map(|link| async move {
-        let tools = async { link.tools_of(&link.lease().await?).await };
-        (Arc::clone(link), tools.await)
-    });
+    let tools =
+        links.iter().filter(wanted).map(|link| async move { (Arc::clone(link), tools_of(context, link).await) });
     let asked = ServerResults::new(context, futures_util::future::join_all(tools).await);
-    let offers = asked.answered.iter().map(|(link, tools)| (link.id().to_owned(), Arc::clone(&tools.offered)));
-    CollectedTools { offers: offers.collect(), failed: asked.failed }
+    CollectedTools { offers: asked.answered.into_iter().map(|(_, tools)| tools).collect(), failed: asked.failed }
+}
+
+/// Asks a server for its tools, and warns if it does not tell which of them need a client capability.
+async fn tools_of(context: &CliContext, link: &Link) -> Result<ServerTools, Unavailable> {
+    let lease = link.lease().await?;
+    let tools = Arc::clone(&link.tools_of(&lease).await?.offered);
+    let needs = find_needs(link, lease, &tools).await.unwrap_or_else(|why| {
+        let server = link.id();
+        context.warn(&format!("server {server:?}: which of its tools need a client capability is unknown: {why}"));
+        Default::default()
+    });
+    Ok(ServerTools { server: link.id().to_owned(), tools, needs })
 }
 
 fn check_principals(args: &Args, all: &[&AccessMatrix]) -> Result<(), CliError> {

@@ -17,6 +17,7 @@ use crate::config::variables::Variables;
 use crate::gate::{Gate, GateView};
 use crate::logic::types::filtering::SelectedServer;
 use crate::registry::{Lease, Link, Registry, RegistryLifetime, RegistryOptions, Unavailable};
+use crate::session::{DecliningHandler, Topics};
 
 use super::error::CliError;
 use super::logic_args::LogicArgs;
@@ -85,6 +86,8 @@ pub(super) struct ContextOptions<'a> {
     pub view: GateView,
     /// The folder to record calls in.
     pub record: Option<&'a Path>,
+    /// The topics to declare to servers, which may show more to such a client; every question is declined.
+    pub topics: Topics,
 }
 
 /// An open gate over the configured servers, and a printer.
@@ -173,7 +176,7 @@ fn check_trust(path: &Path, text: &str, variables: &Variables) -> Result<(), Cli
 impl CliContext {
     /// Opens a gate over the servers that were asked for.
     fn open(options: ContextOptions<'_>) -> Result<Self, CliError> {
-        let ContextOptions { logic, config, servers, fallback, secrets, mut view, record } = options;
+        let ContextOptions { logic, config, servers, fallback, secrets, mut view, record, topics } = options;
         let mut variables = Variables::from_process();
         variables.prompter = Arc::new(TerminalPrompter::default());
         let (mut config, origin) = load_config(config, &variables, fallback)?;
@@ -192,6 +195,7 @@ impl CliContext {
         servers.apply_timeout(&mut config);
         let options = RegistryOptions {
             variables,
+            handler: Arc::new(DecliningHandler(topics)),
             secrets: Arc::clone(secrets),
             lifetime: RegistryLifetime::OneShot,
             record: record.map(Path::to_owned),

@@ -6,6 +6,7 @@ mod drive;
 mod lease;
 mod listing;
 mod opener;
+mod other_clients;
 mod probing;
 mod unavailable;
 mod usage;

@@ -137,7 +137,25 @@ impl Handler for NullHandler {
     }
 }
 
+/// A handler that declares topics and declines every question, to find out what servers offer to such a client.
+#[derive(Debug, Clone, Copy)]
+pub struct DecliningHandler(pub Topics);
+
+impl Handler for DecliningHandler {
+    fn topics(&self) -> Topics {
+        self.0
+    }
+
+    fn answer(&self, question: ServerQuestion) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
+        NullHandler.answer(question)
+    }
+}
+
 impl Topics {
+    /// All topics, which a gateway declares to its servers, because any of its clients may be able to answer.
+    pub const ALL: Topics =
+        Topics { roots: true, roots_changed: true, sampling: true, elicitation: true, url_elicitation: true };
+
     /// Returns the client capabilities as JSON.
     pub fn capabilities(self, era: Era) -> String {
         let mut parts = Vec::new();

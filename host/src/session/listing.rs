@@ -13,7 +13,7 @@ use tracing::warn;
 
 use self::page::{ListBudget, ListPage};
 use super::item_check::{ItemCheck, check_item};
-use super::{Era, ListKind, RequestTimeouts, ServerEvent, Session, SessionRequest};
+use super::{Caller, Era, ListKind, RequestTimeouts, ServerEvent, Session, SessionRequest, Topics};
 use crate::failure::{Failure, RequestError};
 use crate::json;
 use crate::rpc::code::METHOD_NOT_FOUND;
@@ -53,7 +53,7 @@ impl Session {
     /// Fetches all items of a kind, even if the cached list is still valid; `limit` applies to each page.
     pub async fn fetch_again(&self, kind: ListKind, limit: Duration) -> Result<Arc<Listing>, RequestError> {
         let generation = self.list_cache.generation(kind);
-        let listing = match self.fetch(kind, limit).await {
+        let listing = match self.fetch(kind, limit, &Caller::default()).await {
             Ok(listing) => Arc::new(listing),
             // Many servers declare more than they have; their tools still work.
             Err(RequestError { failure: Failure::Rpc(error), .. })
@@ -68,14 +68,22 @@ impl Session {
         Ok(listing)
     }
 
-    async fn fetch(&self, kind: ListKind, limit: Duration) -> Result<Listing, RequestError> {
+    /// Fetches the tools as a client with these topics sees them. Only a server of 2026-07-28 is told the topics with
+    /// each request; an older one knows those of the handshake.
+    pub(crate) async fn list_tools_as(&self, topics: Topics) -> Result<Listing, RequestError> {
+        let capabilities = Some(topics.capabilities(Era::Modern).into());
+        self.fetch(ListKind::Tools, self.list_timeout, &Caller { capabilities, ..Caller::default() }).await
+    }
+
+    async fn fetch(&self, kind: ListKind, limit: Duration, caller: &Caller) -> Result<Listing, RequestError> {
         let method = kind.method();
         let mut listing = Listing::default();
         let mut room = ListBudget::new(self.list_bytes);
         let mut cursors = HashSet::new();
         let mut params = "{}".to_owned();
         for _ in 0..MAX_PAGES {
-            let asked = self.request(SessionRequest::new(method, &params, RequestTimeouts::of(limit))).await;
+            let request = SessionRequest::new(method, &params, RequestTimeouts::of(limit));
+            let asked = self.request_for(request, caller).await;
             let reply = asked.map_err(|failed| failed.with_method(method))?;
             let page: ListPage = reply.read(method)?;
             if page.result_type.is_some_and(|kind| kind.get() != r#""complete""#) {

@@ -217,12 +217,12 @@ fn values_and_pages_say_the_same_without_a_secret() {
     let place = place();
     let ran = place.run(&["access", "--csv"]).ends(0);
     assert!(
-        ran.stdout.starts_with("principal,name,server,tool,verdict,rule,destructive,read_only\r\n"),
+        ran.stdout.starts_with("principal,name,server,tool,verdict,rule,destructive,read_only,needs\r\n"),
         "{}",
         ran.stdout
     );
     assert!(
-        ran.stdout.contains("ann,demo__fail,demo,fail,deny,denied by `deny: fail`,true,false\r\n"),
+        ran.stdout.contains("ann,demo__fail,demo,fail,deny,denied by `deny: fail`,true,false,\r\n"),
         "{}",
         ran.stdout
     );
@@ -261,6 +261,57 @@ fn a_server_that_cannot_be_asked_is_told_and_the_others_are_shown() {
     let answer = ran.json();
     assert_eq!((verdicts(&answer).len(), each(&answer["failed"], "/server")), (6, vec!["gone"]));
     place.run(&["access", "--strict"]).ends(3).says("server \"gone\"");
+}
+
+/// What servers of both eras show to clients with certain capabilities, and how often each was started.
+#[cfg(unix)]
+#[test]
+fn tools_for_clients_with_a_capability_are_shown_with_what_they_need() {
+    use crate::serving::Serving;
+    let expected = json!({
+        "do": null, "sample": ["sampling"], "ask": ["elicitation"], "visit": ["elicitation.url"],
+        "both": ["roots", "sampling"], "either": ["any"],
+    });
+    for (era, starts) in [("legacy", 7), ("modern", 1)] {
+        let place = Place::new();
+        let (notes, lock) = (place.path("notes"), place.path("lock"));
+        let arguments = [notes.to_str().unwrap(), lock.to_str().unwrap(), era];
+        let server = and(fixture_with("by-capability", &arguments), json!({"deny": ["both"]}));
+        let place = place.and_configured(&json!({"version": 1, "servers": {"s": server}}));
+        let ran = place.run(&["access", "--json"]).ends(0);
+        assert!(!ran.stderr.contains("WARN"), "{era}: {}", ran.stderr);
+        let mut answer = ran.json();
+        assert_eq!(answer["warnings"], Value::Null, "{era}: each rule matches a tool");
+        let rows = answer["access"].take();
+        let found = rows.as_array().unwrap().iter().map(|row| (row["tool"].as_str().unwrap(), row["needs"].clone()));
+        assert_eq!(Value::Object(found.map(|(tool, needs)| (tool.to_owned(), needs)).collect()), expected, "{era}");
+        let noted = std::fs::read_to_string(&notes).unwrap();
+        assert_eq!(noted.lines().filter(|line| *line == "started").count(), starts, "{era}: {noted}");
+        let mut answers = noted.lines().filter(|line| *line != "started").peekable();
+        assert_eq!(answers.peek().is_some(), era == "legacy", "{noted}");
+        assert!(answers.all(|answer| answer == r#"{"action": "decline"}"#), "{noted}");
+
+        let ran = place.run(&["access"]).ends(0);
+        for end in ["allowed: no allow list; the client needs elicitation.url", "denied by `deny: both`"] {
+            assert!(ran.stdout.lines().any(|line| line.trim_end().ends_with(end)), "{era}: {end} in {}", ran.stdout);
+        }
+        place.run(&["access", "--csv"]).ends(0).prints(",false,elicitation.url\r\n");
+        let checked = place.run(&["check", "--json"]).ends(0).json();
+        assert_eq!((&checked["servers"][0]["tools"], &checked["servers"][0]["usable_tools"]), (&json!(6), &json!(5)));
+        // A gateway shows the same to a client without any capability, because others may have it.
+        let listed = Serving::greet(&place, &[]).tools();
+        assert_eq!(listed, ["s__do", "s__sample", "s__ask", "s__visit", "s__either"], "{era}");
+    }
+}
+
+#[test]
+fn a_server_that_shows_the_same_to_all_clients_is_started_twice() {
+    let place = Place::new();
+    let notes = place.path("notes");
+    let servers = json!({"s": fixture_with("counts", &[notes.to_str().unwrap()])});
+    let place = place.and_configured(&json!({"version": 1, "servers": servers}));
+    assert_eq!(verdicts(&place.run(&["access", "--json"]).ends(0).json()).len(), 2);
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "started\nstarted\n");
 }
 
 #[test]

@@ -8,6 +8,8 @@ import time
 HABIT = sys.argv[1]
 REST = sys.argv[2:]
 KEPT = []
+# The capabilities that the client declared when it started the session.
+CLIENT = {}
 # All that it was given, once as it is and once as JSON.
 GIVEN = "\n".join([*REST, *os.environ.values(), json.dumps(REST), json.dumps(dict(os.environ))])
 # What steers a terminal: a colour, the clearing of the screen, a title, a bell, text that runs backwards.
@@ -25,6 +27,12 @@ def answer(request, result):
 def refuse(request, code, message, data=None):
     more = {} if data is None else {"data": data}
     say({"id": request["id"], "error": {"code": code, "message": message, **more}})
+
+
+def note(line):
+    """Adds a line to the file that the first argument names."""
+    with open(REST[0], "a") as file:
+        file.write(line + "\n")
 
 
 def text(words):
@@ -53,6 +61,20 @@ TOOLS = {
         "properties": {"who": {"type": "string", "default": "bob@example.com", "description": "password: hunter2hunter2"}},
     })],
 }
+
+
+def tools_for(capabilities):
+    """The tools that a client with these capabilities is shown."""
+    elicitation = capabilities.get("elicitation")
+    shown = {
+        "do": True,
+        "sample": "sampling" in capabilities,
+        "ask": elicitation is not None,
+        "visit": "url" in (elicitation or {}),
+        "both": "sampling" in capabilities and "roots" in capabilities,
+        "either": "sampling" in capabilities or "roots" in capabilities,
+    }
+    return [tool(name) for name in shown if shown[name]]
 
 
 def listing(kind):
@@ -84,6 +106,16 @@ def hang():
         KEPT.append((connection, started))
 
 
+def ask(method, params):
+    """Asks the client, while it waits for an answer itself."""
+    say({"id": "question", "method": method, "params": params})
+    heard = json.loads(sys.stdin.readline())
+    while heard.get("id") != "question":
+        take(heard)
+        heard = json.loads(sys.stdin.readline())
+    return heard.get("result", heard.get("error"))
+
+
 def call(request):
     if HABIT == "dies":
         sys.exit(9)
@@ -95,9 +127,7 @@ def call(request):
         while not os.path.exists(REST[1]):
             time.sleep(0.005)
     if HABIT in ("notes-calls", "wants-input"):
-        # Each call leaves a line in a file.
-        with open(REST[0], "a") as file:
-            file.write(json.dumps(request["params"]) + "\n")
+        note(json.dumps(request["params"]))
     if HABIT == "wants-input" and "inputResponses" not in request["params"]:
         # As it was given: it may be spelt in an odd way.
         return print(f'{{"jsonrpc":"2.0","id":{json.dumps(request["id"])},"result":{REST[1]}}}', flush=True)
@@ -105,13 +135,7 @@ def call(request):
         said = text(json.dumps(request["params"]["inputResponses"]))
         return answer(request, {"resultType": "complete", **said})
     if HABIT == "asks":
-        # A question to the client, while it works on the call.
-        say({"id": "question", "method": REST[0], "params": json.loads(REST[1])})
-        heard = json.loads(sys.stdin.readline())
-        while heard.get("id") != "question":
-            take(heard)
-            heard = json.loads(sys.stdin.readline())
-        return answer(request, text(json.dumps(heard.get("result", heard.get("error")))))
+        return answer(request, text(json.dumps(ask(REST[0], json.loads(REST[1])))))
     if HABIT == "measures":
         return answer(request, text(f"{len(REST[0])} letters"))
     if HABIT == "forges-call":
@@ -148,6 +172,7 @@ def take(request):
             return hang()
         if HABIT == "refuses":
             return refuse(request, -32603, "not today")
+        CLIENT.update(request["params"]["capabilities"])
         info = {"name": "fixture", "version": "1.2"}
         if HABIT == "steers":
             info["name"] = STEERING
@@ -161,6 +186,11 @@ def take(request):
         return refuse(request, -32000, REST[0])
     if method == "tools/list" and HABIT == "forges-error":
         return say({"id": None, "error": {"code": -32000, "message": REST[0]}})
+    if method == "tools/list" and HABIT == "by-capability":
+        meta = request["params"].get("_meta", {})
+        if "elicitation" in CLIENT:
+            note(json.dumps(ask("elicitation/create", {"message": "Who?", "requestedSchema": {"type": "object"}})))
+        return answer(request, {"tools": tools_for(meta.get("io.modelcontextprotocol/clientCapabilities", CLIENT))})
     if method.endswith("/list"):
         kind = "resourceTemplates" if "templates" in method else method.split("/")[0]
         return answer(request, {kind: listing(kind)})
@@ -184,10 +214,16 @@ def take(request):
     refuse(request, -32601, f"method not found: {method}")
 
 
-if HABIT == "counts":
+if HABIT in ("counts", "by-capability"):
     # Each start leaves a line in a file.
-    with open(REST[0], "a") as file:
-        file.write("started\n")
+    note("started")
+if HABIT == "by-capability":
+    # Not on Windows.
+    import fcntl
+
+    # It cannot run twice at the same time.
+    KEPT.append(open(REST[1], "w"))
+    fcntl.flock(KEPT[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
 if HABIT.startswith("leaks"):
     # What it was given goes to standard error and, as noise, to standard output.
     for words in GIVEN.splitlines():
@@ -211,3 +247,7 @@ for line in sys.stdin:
         with open(REST[0], "a") as file:
             file.write(line)
     take(json.loads(line))
+
+if HABIT == "by-capability" and "roots" in CLIENT:
+    # A question that comes too late.
+    say({"id": "late", "method": "roots/list"})

@@ -72,6 +72,9 @@ struct RowTool {
     tool: String,
     destructive: bool,
     read_only: bool,
+    /// The client capabilities without which its server does not show the tool.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    needs: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -123,6 +126,16 @@ impl RowTool {
             tool: item.tool.tool.clone(),
             destructive: item.destructive,
             read_only: item.read_only,
+            needs: item.needs.clone(),
+        }
+    }
+
+    /// Adds to a rule what a client needs to be shown the tool, if the principal may use it.
+    fn why(&self, right: &RowVerdict, rule: &str) -> String {
+        match right.verdict {
+            "deny" => rule.to_owned(),
+            _ if self.needs.is_empty() => rule.to_owned(),
+            _ => format!("{rule}; the client needs {}", self.needs.join(", ")),
         }
     }
 }
@@ -164,14 +177,20 @@ fn draw_table(report: &AccessReport) -> String {
     match &report.found {
         ReportRows::Access(rows) => {
             let cells = rows.iter().map(|AccessRow { principal, tool, right }| {
-                [principal.clone(), tool.name.clone(), right.verdict.to_owned(), right.rule.clone()]
+                [principal.clone(), tool.name.clone(), right.verdict.to_owned(), tool.why(right, &right.rule)]
             });
             table::draw_figures(&["PRINCIPAL", "TOOL", "MAY", "WHY"], cells)
         }
         ReportRows::Changes(rows) => {
             let cells = rows.iter().map(|row| {
                 let verdicts = format!("{} → {}", row.before.verdict, row.after.verdict);
-                [row.principal.clone(), row.tool.name.clone(), row.change.to_owned(), verdicts, row.why()]
+                [
+                    row.principal.clone(),
+                    row.tool.name.clone(),
+                    row.change.to_owned(),
+                    verdicts,
+                    row.tool.why(&row.after, &row.why()),
+                ]
             });
             table::draw_figures(&["PRINCIPAL", "TOOL", "CHANGE", "MAY", "WHY"], cells)
         }
@@ -220,24 +239,26 @@ fn summary(report: &AccessReport) {
 
 /// Formats the report as comma-separated values (RFC 4180).
 fn csv(report: &AccessReport) -> String {
-    let line = |principal: &str, RowTool { name, server, tool, destructive, read_only }: &RowTool, found: &[&str]| {
-        let start = [principal, name, server, tool].into_iter().chain(found.iter().copied());
-        let start: String = start.map(|cell| field(cell) + ",").collect();
-        format!("{start}{destructive},{read_only}\r\n")
-    };
+    let line =
+        |principal: &str, RowTool { name, server, tool, destructive, read_only, needs }: &RowTool, found: &[&str]| {
+            let start = [principal, name, server, tool].into_iter().chain(found.iter().copied());
+            let start: String = start.map(|cell| field(cell) + ",").collect();
+            format!("{start}{destructive},{read_only},{}\r\n", needs.join(" "))
+        };
     match &report.found {
         ReportRows::Access(rows) => {
             let lines = rows
                 .iter()
                 .map(|AccessRow { principal, tool, right }| line(principal, tool, &[right.verdict, &right.rule]));
-            "principal,name,server,tool,verdict,rule,destructive,read_only\r\n".to_owned() + &lines.collect::<String>()
+            "principal,name,server,tool,verdict,rule,destructive,read_only,needs\r\n".to_owned()
+                + &lines.collect::<String>()
         }
         ReportRows::Changes(rows) => {
             let lines = rows.iter().map(|row| {
                 let found = [row.change, row.before.verdict, row.after.verdict, &row.why()];
                 line(&row.principal, &row.tool, &found)
             });
-            "principal,name,server,tool,change,before,after,rule,destructive,read_only\r\n".to_owned()
+            "principal,name,server,tool,change,before,after,rule,destructive,read_only,needs\r\n".to_owned()
                 + &lines.collect::<String>()
         }
     }

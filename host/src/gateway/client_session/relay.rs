@@ -179,7 +179,7 @@ fn awaited(active: &ActiveRequests, connection: u64) -> impl Iterator<Item = Opt
 
 impl Handler for Relay {
     fn topics(&self) -> Topics {
-        Topics { roots: true, roots_changed: true, sampling: true, elicitation: true, url_elicitation: true }
+        Topics::ALL
     }
 
     fn answer(&self, question: ServerQuestion) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {

@@ -218,7 +218,7 @@ impl Link {
     }
 
     /// Tells the lifecycle that nobody uses the server; false if a user has just arrived.
-    fn release(&self) -> bool {
+    pub(super) fn release(&self) -> bool {
         let mut state = self.state();
         self.usage.wanted.store(false, Ordering::SeqCst);
         if self.usage.users() > 0 {

@@ -77,7 +77,7 @@ impl Link {
     }
 
     /// Returns how long a caller waits that sets no limit.
-    fn default_wait(&self) -> Duration {
+    pub(super) fn default_wait(&self) -> Duration {
         let server = self.server();
         server.lifecycle.acquire_timeout.max(server.timeouts.initialize) + SLACK
     }

@@ -69,8 +69,22 @@ impl SessionOpener {
         &self.config.servers[self.server_index]
     }
 
-    /// Opens a session.
+    /// Opens a session whose questions go to the handler of the registry.
     pub(super) async fn open(self: &Arc<Self>, limit: Duration) -> Result<Arc<Session>, Unavailable> {
+        let handler = Arc::new(TaggedHandler {
+            server: self.server().id.clone(),
+            connection: self.number,
+            handler: Arc::clone(&self.context.handler),
+        });
+        self.open_with(limit, handler).await
+    }
+
+    /// Opens a session whose questions go to this handler.
+    pub(super) async fn open_with(
+        self: &Arc<Self>,
+        limit: Duration,
+        handler: Arc<dyn Handler>,
+    ) -> Result<Arc<Session>, Unavailable> {
         let server = self.server();
         let endpoint = self.endpoint().await.map_err(Unavailable::Problem)?;
         self.context.secrets().merge(&endpoint.secrets());
@@ -79,11 +93,6 @@ impl SessionOpener {
         let _turn = starts.acquire().await.expect("nobody closes the semaphore");
         let remembered = self.era().filter(|_| server.protocol == Protocol::Auto);
         let protocol = remembered.unwrap_or(server.protocol);
-        let handler: Arc<dyn Handler> = Arc::new(TaggedHandler {
-            server: server.id.clone(),
-            connection: self.number,
-            handler: Arc::clone(&self.context.handler),
-        });
         let max_list_bytes = usize::try_from(server.max_list_bytes).unwrap_or(usize::MAX);
         let secrets = self.context.shared_secrets();
         let options = SessionOptions {

@@ -26,6 +26,8 @@ pub enum Unavailable {
     },
     /// The server needs an authorization.
     NeedsAuth(RequestError),
+    /// Others use the connection, so it cannot be ended.
+    InUse,
     /// The registry was closed.
     Closed,
 }
@@ -64,6 +66,7 @@ impl fmt::Display for Unavailable {
             Unavailable::Failed(failed) | Unavailable::NeedsAuth(failed) => failed.fmt(f),
             Unavailable::RestartFailed(failed) => write!(f, "it could not be restarted: {failed}"),
             Unavailable::Restarting => f.write_str("it is being restarted"),
+            Unavailable::InUse => f.write_str("others use it"),
             Unavailable::NotUp { after } => write!(f, "it did not start within {after:?}"),
         }
     }

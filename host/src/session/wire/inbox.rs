@@ -245,6 +245,8 @@ impl Inbox {
             let send = transport.send(Outgoing { text, request: None, headers, repeatable: false });
             match tokio::time::timeout(SEND_LIMIT, send).await {
                 Ok(Ok(_)) => {}
+                // Nobody waits for the answer, and the end of the connection is reported elsewhere.
+                Ok(Err(RequestError { failure: Failure::Closed, .. })) => debug!(method, "the connection is closed"),
                 Ok(Err(failed)) => warn!(method, "an answer to the server was lost: {failed}"),
                 Err(_) => warn!(method, "an answer to the server was lost: the server does not read"),
             }
