@@ -17,9 +17,10 @@ use crate::decide::{Decide, GateId};
 use crate::gate::{self, GateError, GateView};
 use crate::logic::Supervisor;
 use crate::logic::types::execution::{Code, Directive, Settings, ToolCall};
-use crate::logic::types::filtering::{DestructivePolicy, Policy, Rules, Verdict};
+use crate::logic::types::filtering::{DestructivePolicy, Policy, Rules, SelectedServer, Verdict};
 use crate::logic::types::naming::NamingStyle;
 use crate::logic::types::{Annotations, Tool, ToolRef};
+use crate::registry::resource_tools;
 use crate::words::ErrorText;
 
 /// The tools that a server offers.
@@ -31,6 +32,14 @@ pub struct ServerTools {
     pub tools: Arc<[Tool]>,
     /// The client capabilities that they need.
     pub needs: ToolNeeds,
+}
+
+impl ServerTools {
+    /// Returns the tools that list and read resources.
+    fn of_resources() -> Self {
+        let (server, tools) = (gate::RESOURCE_SERVER.to_owned(), Arc::clone(&resource_tools().offered));
+        ServerTools { server, tools, needs: ToolNeeds::default() }
+    }
 }
 
 /// What each principal may do with each tool.
@@ -96,17 +105,21 @@ impl AccessMatrix {
         principals: Vec<(String, GateView)>,
         all: &[ServerTools],
     ) -> Result<Self, GateError> {
+        let resource_tools = gate::offers_resource_tools(config).then(ServerTools::of_resources);
+        let all: Vec<_> = all.iter().cloned().chain(resource_tools).collect();
         let of_all = gate::settings(logic, config, &GateView::default())?;
         let style = config.settings.gateway.names.map_or_else(|| of_all.style.clone(), gate::shown_style);
-        let tools = list_tools(logic, &of_all, &style, all)?;
+        let tools = list_tools(logic, &of_all, &style, &all)?;
         let mut rights = Vec::with_capacity(principals.len());
         for (_, view) in &principals {
             let mut settings = gate::settings(logic, config, view)?;
             // Only the tool matters here, not the arguments.
             settings.check_arguments = false;
             // A gateway offers a gate only the tools of the servers that it may use.
-            let selected =
-                |id: &str| view.selection.as_ref().is_none_or(|these| these.iter().any(|server| server.id == id));
+            let selected = |id: &str| {
+                let chosen = |these: &Vec<SelectedServer>| these.iter().any(|server| server.id == id);
+                id == gate::RESOURCE_SERVER || view.selection.as_ref().is_none_or(chosen)
+            };
             let offers = all.iter().filter(|offer| selected(&offer.server));
             rights.push(match open(logic, &settings, offers) {
                 Ok(gate) => {
@@ -115,7 +128,7 @@ impl AccessMatrix {
                         gate,
                         settings: &settings,
                         style: &style,
-                        annotations: annotations_by_tool(all),
+                        annotations: annotations_by_tool(&all),
                     }
                     .rights(&tools);
                     logic.close_gate(gate)?;

@@ -36,8 +36,8 @@ pub use offers::RefreshOutcome;
 pub(crate) use queueing::enter_queues;
 
 pub use crate::finished_call::{FinishedCall, Observe};
-pub(crate) use crate::gate_settings::settings;
 pub use crate::gate_settings::{GateView, LOCAL, find_problems, shown_style, views};
+pub(crate) use crate::gate_settings::{RESOURCE_SERVER, offers_resource_tools, settings};
 pub use crate::registry::ServerToolChange;
 
 use crate::config::model::Config;

@@ -26,6 +26,7 @@ pub(crate) use backends::{BackendError, GateBackend};
 pub use change::ConfigChanges;
 pub use definition::ToolDefinition;
 pub use link::{Lease, Link, ResourceWatcher, Unavailable};
+pub(crate) use resource_tools::resource_tools;
 pub use status::{ConnectionScope, LastError, ReadinessReport, ServerStatus, Warning, state_name};
 pub use tools::ToolList;
 pub use unmatched::UnmatchedRule;

@@ -26,7 +26,8 @@ fn compare(before: &Node, after: &Node, path: &str, depth: usize, paths: &mut Ve
     };
     let holds_servers = ROOTS.contains(&path);
     let gone = old.iter().filter(|entry| after.at(&entry.key).is_none());
-    for entry in new.iter().chain(gone) {
+    let counts = |entry: &&document::MapEntry| !UNCOUNTED.contains(&entry.key.as_str());
+    for entry in new.iter().chain(gone).filter(counts) {
         let path = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
         match (before.at(&entry.key), after.at(&entry.key)) {
             (Some(old), Some(new)) if depth < DEEPEST => compare(old, new, &path, depth + 1, paths),
@@ -53,6 +54,8 @@ fn is_same(one: &Node, other: &Node) -> bool {
     }
 }
 
+/// Keys that change nothing.
+const UNCOUNTED: [&str; 2] = ["version", "$schema"];
 /// How many levels of keys are named.
 const DEEPEST: usize = 2;
 
@@ -63,7 +66,7 @@ mod tests {
     #[test]
     fn the_keys_that_differ_are_named_and_no_others() {
         let rows = [
-            ("read_only: true", "read_only: true # as before", ""),
+            ("read_only: true", "version: 1\nread_only: true # as before", ""),
             ("{}", "shadow: {config: next.yaml}", "shadow"),
             ("destructive: ask", "destructive: deny", "destructive"),
             (

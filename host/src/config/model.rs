@@ -309,7 +309,7 @@ pub struct ToolConfig {
     pub annotations: Annotations,
     /// Capabilities that a principal needs, all of them, to use the tool.
     pub requires: Vec<String>,
-    /// Text to add to the tool's description.
+    /// A note on the tool, for the model's instructions.
     pub note: Option<String>,
 }
 

@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tracing::{info, warn};
 
-use super::ToolList;
-use super::resource_tools::resource_tools;
+use super::{ToolList, resource_tools};
 use crate::config::model::Config;
 use crate::decide::LogicResult;
 use crate::gate_settings::{GateView, RESOURCE_SERVER, offers_resource_tools, settings};

@@ -9,7 +9,7 @@ use crate::json::to_raw;
 use crate::session::Listing;
 
 /// Returns the tools that list and read resources.
-pub(super) fn resource_tools() -> Arc<ToolList> {
+pub(crate) fn resource_tools() -> Arc<ToolList> {
     static TOOLS: LazyLock<Arc<ToolList>> = LazyLock::new(|| {
         let server = json!({"type": "string", "description": "The id of the server; default: all servers."});
         let harmless = json!({"readOnlyHint": true, "openWorldHint": false});

@@ -58,7 +58,9 @@ fn an_edited_file_brings_other_servers_and_drops_no_call() {
             "old": old,
         }}),
     );
-    serving.logged(&["was reloaded: added added; removed removed; updated updated; 2 unchanged"]);
+    serving.logged(&[
+        "was reloaded: added added; removed removed; updated updated; changed servers.updated.env; 2 unchanged",
+    ]);
     LISTS.iter().for_each(|list| drop(serving.told(list)));
     let after = serving.tools();
     assert_eq!(after.iter().filter(|name| name.ends_with("__do")).count(), 4, "{after:?}");
@@ -228,7 +230,8 @@ fn tokens_come_go_and_change_what_they_open() {
     let of_cat = json!({"principal": "cat", "token": CAT});
     config(json!([of_bob, of_cat]), json!({"hosts": ["gate.example"], "max_body_bytes": 2000, "names": "dot"}));
     serving.logged(&[
-        "new tokens of cat; removed tokens of ann; changed token or rights of bob; 1 session ended; 2 unchanged",
+        "new tokens of cat; removed tokens of ann; changed token or rights of bob; changed gateway.",
+        "gateway.tokens; 1 session ended; 2 unchanged",
     ]);
     assert_eq!(ann.tools(), Err(401));
     assert_eq!(Web { session: ann.session.clone(), ..web(CAT) }.tools(), Err(404), "her session has ended");

@@ -101,3 +101,18 @@ fn a_server_is_told_the_id_of_the_session() {
     let place = Place::with(json!({"a": crate::place::fixture_with("measures", &["{{.SESSION_ID}}"])}));
     assert_eq!(place.run(&["call", "a.do"]).ends(0).stdout, "32 letters\n");
 }
+
+#[test]
+fn access_lists_the_tools_that_read_resources() {
+    let token = |name: &str, servers: Value| json!({"principal": name, "token": format!("{name}-secret-of-sixteen"), "servers": servers});
+    let place = Place::configured(&json!({
+        "resource_tools": true,
+        "gateway": {"tokens": [token("ann", json!({"a": ["echo"]}))]},
+        "servers": {"a": demo(), "b": demo()},
+    }));
+    let rows = place.run(&["access", "--principal", "ann", "--csv"]).ends(0).stdout;
+    for tool in ["list_resources", "read_resource"] {
+        let row = rows.lines().find(|row| row.contains(tool)).unwrap_or_else(|| panic!("no {tool} in {rows}"));
+        assert!(row.contains("allow"), "{row}");
+    }
+}

@@ -218,7 +218,7 @@ pub(crate) const SERVER: &[Key] = &[
         .about("Also offer text that is JSON as structured content, if a result has none.")
         .default("false"),
     Key::new("description", KeyForm::Text(|draft, text| draft.server.description = Some(text)))
-        .about("What the server is for, in words for people: `status` and the dashboard show it."),
+        .about("What the server is for, in words for people: the dashboard and the API show it."),
     Key::new("instructions", KeyForm::Text(|draft, text| draft.server.instructions = Some(text)))
         .about("Instructions for the model that replace the server's own."),
     Key::hidden("data_masking", KeyForm::Custom(schema::text, tarsy::read_data_masking)).restricting(),

@@ -17,7 +17,7 @@ pub(crate) const TOOL: &[ToolKey] = &[
         .about("Capabilities that a principal needs, all of them, to use the tool.")
         .default("[]"),
     ToolKey::new("note", KeyForm::Text(|tool, text| tool.note = Some(text)))
-        .about("Text to add to the tool's description."),
+        .about("A note on the tool, for the instructions that the model gets."),
 ];
 
 type AnnotationKey = ConfigKey<Annotations>;
