@@ -16,6 +16,7 @@ mod seal;
 mod slow_servers;
 pub mod socket;
 pub mod stdio;
+mod visible_servers;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};

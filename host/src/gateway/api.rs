@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::client::Principal;
 use super::recent::RecentCall;
+use super::visible_servers::VisibleServers;
 use super::{Gateway, bounds, metrics};
 use crate::calendar::{Utc, millis};
 use crate::gate::{CallEvent, CallOptions, Gate, GateView, OnEvent};
@@ -384,28 +385,6 @@ fn timestamp(time: SystemTime) -> String {
 /// Returns the whole seconds since this time, or 0 if the clock was set back.
 fn seconds_since(time: SystemTime) -> u64 {
     time.elapsed().unwrap_or_default().as_secs()
-}
-
-/// The servers and tools that a principal may see.
-pub(super) enum VisibleServers {
-    All,
-    Only { servers: HashSet<String>, tools: HashSet<(String, String)> },
-}
-
-impl VisibleServers {
-    pub(super) fn has(&self, server: &str) -> bool {
-        match self {
-            VisibleServers::All => true,
-            VisibleServers::Only { servers, .. } => servers.contains(server),
-        }
-    }
-
-    pub(super) fn has_tool(&self, server: &str, tool: &str) -> bool {
-        match self {
-            VisibleServers::All => true,
-            VisibleServers::Only { tools, .. } => tools.contains(&(server.to_owned(), tool.to_owned())),
-        }
-    }
 }
 
 /// How long listing tools waits for servers.

@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::OpenListener;
-use super::api::VisibleServers;
 use super::client::Principal;
 use super::load::LoadStats;
+use super::visible_servers::VisibleServers;
 use crate::config::secrets::Secrets;
 use crate::lock::lock;
 use crate::logic;

@@ -172,3 +172,6 @@ fn program(
     command::split(&mut server, context);
     SummarizerKind::Command { program: server.command.unwrap_or(command), args: server.args }
 }
+
+/// The largest number of tokens that a key accepts.
+pub(super) const MAX_TOKENS: u64 = 1_000_000_000;

@@ -9,12 +9,13 @@ mod tools;
 
 use serde_json::json;
 
+use super::super::document::NodeValue;
 use super::super::duration::DurationUnit;
-use super::super::field::ConfigField;
+use super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::model::{InheritEnv, Protocol, ServerAuth};
 use super::super::section::{ChoiceForm, ConfigKey, KeyForm, SectionForm, read_keys, read_limit_in, schema};
 use super::masking::MASKING;
-use super::settings::MAX_TOKENS;
+use super::results::MAX_TOKENS;
 use super::{auth, lifecycle, queues, results};
 pub(crate) use draft::ServerDraft;
 use forms::{read_command, read_env, variable_reference};
@@ -28,7 +29,7 @@ type Key = ConfigKey<ServerDraft>;
 
 /// The keys of a server.
 pub(crate) const SERVER: &[Key] = &[
-    Key::new("type", KeyForm::Custom(|| json!({"enum": ["stdio", "http", "sse", "websocket"]}), tarsy::read_type))
+    Key::new("type", KeyForm::Custom(|| json!({"enum": ["stdio", "http", "sse", "websocket"]}), read_type))
         .about("The transport; default: stdio with `command`, http with `url`.")
         .aliased(&["transport", "transportType"]),
     Key::rule("enabled", KeyForm::Flag(|draft, flag| draft.server.enabled &= flag))
@@ -283,3 +284,12 @@ pub(crate) const INHERIT: &[(&str, InheritEnv)] = &[
 /// The values of `protocol`.
 pub(crate) const PROTOCOL: &[(&str, Protocol)] =
     &[("auto", Protocol::Auto), ("legacy", Protocol::Legacy), ("2026-07-28", Protocol::Modern)];
+
+/// Reads `type`: a word, or TARSy's map with the keys of the connection.
+fn read_type(draft: &mut ServerDraft, field: &ConfigField<'_>, context: &mut ReadContext) -> Result<(), FieldError> {
+    match &field.node.value {
+        NodeValue::Map(_) => read_keys(SERVER, draft, field, context),
+        _ => draft.kind = Some((field.text()?, field.node.place.clone())),
+    }
+    Ok(())
+}

@@ -8,7 +8,7 @@ use super::lifecycle::LIFECYCLE;
 use super::masking::MASKING;
 use super::queues;
 use super::record::RECORD;
-use super::results::{SPILL, SUMMARIZER, read_summarizer};
+use super::results::{MAX_TOKENS, SPILL, SUMMARIZER, read_summarizer};
 use super::server::SERVER;
 use super::shadow::{SHADOW, read_shadow};
 
@@ -165,5 +165,3 @@ pub(crate) const RETRY: &[(&str, RetryPolicy)] =
 pub(crate) const DESTRUCTIVE: &[(&str, DestructivePolicy)] =
     &[("allow", DestructivePolicy::Allow), ("ask", DestructivePolicy::Ask), ("deny", DestructivePolicy::Deny)];
 const READINESS: &[(&str, ReadinessRule)] = &[("all", ReadinessRule::All), ("any", ReadinessRule::Any)];
-/// The largest number of tokens that a key accepts.
-pub(super) const MAX_TOKENS: u64 = 1_000_000_000;

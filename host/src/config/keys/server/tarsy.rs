@@ -1,26 +1,11 @@
-//! Keys that only TARSy's file has: its `transport` is a map, and it has its own sections for masks and summaries.
+//! Keys that only TARSy's file has: its sections for masks and summaries.
 
-use super::super::super::document::NodeValue;
 use super::super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::super::model::{Masking, ServerSummarizer};
 use super::super::super::section::{ConfigKey, KeyForm, read_keys, schema};
 use super::super::masking::read_custom;
-use super::super::settings::MAX_TOKENS;
-use super::SERVER;
+use super::super::results::MAX_TOKENS;
 use super::draft::ServerDraft;
-
-/// Reads `type`: a word, or a map with the keys of the connection.
-pub(super) fn read_type(
-    draft: &mut ServerDraft,
-    field: &ConfigField<'_>,
-    context: &mut ReadContext,
-) -> Result<(), FieldError> {
-    match &field.node.value {
-        NodeValue::Map(_) => read_keys(SERVER, draft, field, context),
-        _ => draft.kind = Some((field.text()?, field.node.place.clone())),
-    }
-    Ok(())
-}
 
 /// Reads `data_masking`.
 pub(super) fn read_data_masking(
