@@ -12,6 +12,7 @@ mod era;
 mod forecast;
 mod in_process;
 mod methods;
+mod output;
 mod server;
 mod sleeps;
 mod tools;

@@ -13,6 +13,7 @@ mod digest;
 mod digest_cache;
 pub mod directive;
 pub mod folder;
+mod keyed;
 mod latest_offers;
 pub mod line;
 mod reader;

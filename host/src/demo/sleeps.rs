@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 
 use super::era::{CacheHint, DemoEra};
-use super::server::Replies;
+use super::output::Replies;
 use super::tools::text_result;
 use crate::json::JsonObject;
 use crate::rpc;

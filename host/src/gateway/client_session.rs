@@ -1,6 +1,7 @@
 //! One client of the gateway, which serves it as an MCP server of both eras.
 
 mod approval;
+mod approval_state;
 mod batch;
 mod calls;
 mod cancellation;

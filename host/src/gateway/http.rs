@@ -6,6 +6,7 @@
 
 mod body;
 mod channel;
+mod client_key;
 mod connection;
 mod connections;
 mod content;
@@ -16,10 +17,13 @@ mod header_checks;
 mod hosts;
 mod mcp_headers;
 mod options;
+mod page_handler;
 mod pages;
+mod pending_response;
 mod post;
 mod rate;
 mod routing;
+mod rules;
 mod session;
 mod sessions;
 
@@ -54,7 +58,7 @@ pub use control::{AppliedChange, HttpControl, PreparedChange};
 pub use error::HttpServerError;
 use hosts::AllowedHosts;
 pub use options::{CertificateFiles, HttpOptions, RateLimit};
-pub use pages::{PageBody, PageEvent, PageHandler, PageRequest, PageResponse};
+pub use page_handler::{PageBody, PageEvent, PageHandler, PageRequest, PageResponse};
 use timer::ConnectionTimer;
 use tls::Certificate;
 use tokens::Authenticator;

@@ -12,8 +12,7 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 use url::Url;
 
-use super::flow::ConsentRequest;
-use super::provider::{TokenProvider, union};
+use super::provider::{ConsentRequest, TokenProvider, union};
 use super::token::{OAuthToken, TokenExpiry};
 use super::{Browse, OAuthError, TokenStore};
 use crate::config::model::OAuthGrant;

@@ -14,22 +14,12 @@ use url::Url;
 use super::assertion::AssertionKey;
 use super::auth_server::AuthServerClient;
 use super::loopback::parameter;
-use super::provider::TokenProvider;
+use super::provider::{ConsentRequest, TokenProvider};
 use super::store::{ClientRegistration, CredentialAdapter};
 use super::{Browse, OAuthError};
 use crate::config::model::TokenAuth;
 use crate::config::resolve::ResolvedOAuth;
 use crate::lock::lock;
-
-/// A request for a person's consent.
-pub(super) struct ConsentRequest<'a> {
-    /// The `WWW-Authenticate` challenge of the request that the server refused.
-    pub(super) challenge: Option<&'a str>,
-    /// The scopes to request; if empty, those that the server names.
-    pub(super) scopes: Vec<String>,
-    /// Whether to reuse an earlier client registration.
-    pub(super) reuse: bool,
-}
 
 impl TokenProvider {
     /// Asks a person for consent and gets a token.

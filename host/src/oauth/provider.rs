@@ -11,7 +11,6 @@ use tokio::time::Instant;
 use tracing::warn;
 use url::Url;
 
-use super::flow::ConsentRequest;
 use super::store::TokenEntry;
 use super::token::{OAuthToken, TokenExpiry};
 use super::{Browse, OAuthError};
@@ -69,6 +68,16 @@ pub(super) enum TokenOrigin {
     Refreshed,
     /// A person gave consent, or the client credentials were used.
     Granted,
+}
+
+/// A request for a person's consent.
+pub(super) struct ConsentRequest<'a> {
+    /// The `WWW-Authenticate` challenge of the request that the server refused.
+    pub(super) challenge: Option<&'a str>,
+    /// The scopes to request; if empty, those that the server names.
+    pub(super) scopes: Vec<String>,
+    /// Whether to reuse an earlier client registration.
+    pub(super) reuse: bool,
 }
 
 impl TokenProvider {

@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex};
 use super::digest::{ContentDigest, json_sha256};
 use super::directive::RecordedDirective;
 use super::folder::SharedPart;
+use super::keyed::{KeyedOffers, KeyedSettings};
 use super::line::{MaskedPart, Record, VERSION};
-use super::replay::{KeyedOffers, KeyedSettings, ReplayCall, ReplayError, Replayer};
+use super::replay::{ReplayCall, ReplayError, Replayer};
 use super::steps::{RecordedStep, steps};
-use super::store::{PartStore, ToolMasks};
+use super::store::{PartStore, RecordError, ToolMasks};
 use super::writer::RecordWriter;
 use crate::calendar::{Utc, millis};
 use crate::config::secrets::Secrets;
@@ -31,21 +32,6 @@ pub(super) struct RecordBuilder {
     /// Replays masked calls; created when it is first needed.
     replayer: Option<Replayer>,
     line: Vec<u8>,
-}
-
-/// The reason why a call was not recorded.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum RecordError {
-    #[error(transparent)]
-    Disk(#[from] std::io::Error),
-    /// The call holds a secret that cannot be removed.
-    #[error("the call holds a secret that cannot be removed")]
-    Withheld,
-    /// The record is longer than a file may be.
-    #[error("the record would have {0} bytes")]
-    TooLong(usize),
-    #[error(transparent)]
-    Replay(#[from] ReplayError),
 }
 
 impl RecordBuilder {

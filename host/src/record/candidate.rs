@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::digest::json_sha256;
 use super::directive::{RecordedDirective, RecordedResult};
-use super::replay::{Keyed, KeyedSettings, ReplayError, Replayer};
+use super::keyed::{Keyed, KeyedSettings};
+use super::replay::{ReplayError, Replayer};
 use crate::config::model::Config;
 use crate::gate::{GateError, GateView, LOCAL, check, views};
 use crate::logic::types::execution::{Code, ResultForm, Settings};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use super::digest::json_sha256;
-use super::replay::{Keyed, KeyedOffers, KeyedSettings};
+use super::keyed::{Keyed, KeyedOffers, KeyedSettings};
 use crate::logic::OfferedTools;
 use crate::logic::types::Tool;
 use crate::logic::types::execution::Settings;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::digest_cache::DigestCache;
 use super::directive::RecordedDirective;
-use super::replay::{KeyedOffers, ReplayCall, ReplayError, Replayer};
+use super::keyed::KeyedOffers;
+use super::replay::{ReplayCall, ReplayError, Replayer};
 use crate::logic::OfferedTools;
 use crate::logic::types::Tool;
 

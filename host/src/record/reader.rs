@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use super::digest::{sha256, short};
 use super::folder::{self, Segment, SharedPart};
+use super::keyed::{Keyed, KeyedOffers, KeyedSettings};
 use super::line::{FIRST, LineDamage, LineSeal};
-use super::replay::{Keyed, KeyedOffers, KeyedSettings};
 use crate::contract_json::ToolJson;
 use crate::lock::lock;
 use crate::logic::types::Tool;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use tracing::warn;
 
-use super::builder::{RecordBuilder, RecordError};
+use super::builder::RecordBuilder;
+use super::store::RecordError;
 use super::writer::{RecordOptions, RecordWriter};
 use crate::config::secrets::Secrets;
 use crate::failure::format_chain;

@@ -8,6 +8,7 @@ use super::compare::compare;
 use super::difference::{Difference, DifferenceKind};
 use super::digest::ContentDigest;
 use super::directive::{RecordedDirective, is_answer};
+pub use super::keyed::{Keyed, KeyedOffers, KeyedSettings};
 use super::reader::SharedPartError;
 use super::steps::{ForwardedAnswer, RecordedStep};
 use crate::decide::{Decide, GateId, LogicResult};
@@ -16,20 +17,6 @@ use crate::logic::types::{Failure, Phase};
 use crate::logic::{Component, LogicError, OfferedTools, Supervisor};
 use crate::rpc;
 use crate::words::ErrorText;
-
-/// A value that many calls share, with the key that identifies it.
-#[derive(Clone)]
-pub struct Keyed<T> {
-    /// Values with equal keys are equal.
-    pub key: Arc<str>,
-    /// The value itself.
-    pub value: T,
-}
-
-/// The settings of a gate, with their digest.
-pub type KeyedSettings = Keyed<Arc<Settings>>;
-/// The tools that servers had offered, with their digest.
-pub type KeyedOffers = Keyed<OfferedTools>;
 
 /// A call to replay.
 #[derive(Clone)]

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::value::RawValue;
 
-use super::builder::RecordError;
 use super::digest::sha256;
 use super::digest_cache::{OfferList, PointerCache};
 use super::folder::SharedPart;
-use super::replay::Keyed;
+use super::keyed::Keyed;
+use super::replay::ReplayError;
 use super::writer::RecordWriter;
 use crate::config::secrets::Secrets;
 use crate::contract_json::ToolJson;
@@ -20,6 +20,21 @@ use crate::logic::OfferedTools;
 use crate::logic::types::Tool;
 use crate::logic::types::execution::Settings;
 use crate::tool_texts::mask_tools;
+
+/// The reason why a call was not recorded.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RecordError {
+    #[error(transparent)]
+    Disk(#[from] std::io::Error),
+    /// The call holds a secret that cannot be removed.
+    #[error("the call holds a secret that cannot be removed")]
+    Withheld,
+    /// The record is longer than a file may be.
+    #[error("the record would have {0} bytes")]
+    TooLong(usize),
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+}
 
 /// A stored part, in the form that its file has.
 #[derive(Clone)]

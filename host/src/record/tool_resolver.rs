@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::digest_cache::DigestCache;
 use super::directive::RecordedDirective;
+use super::keyed::{KeyedOffers, KeyedSettings};
 use super::reader::SharedParts;
-use super::replay::{KeyedOffers, KeyedSettings, ReplayCall, ReplayError, Replayer};
+use super::replay::{ReplayCall, ReplayError, Replayer};
 use crate::logic::types::ToolRef;
 use crate::logic::types::execution::{Settings, ToolCall};
 use crate::logic::types::filtering::{DestructivePolicy, Policy, Rules, ServerRules};

@@ -8,7 +8,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
-use super::approval::Approval;
+use super::approval_state::Approval;
 use super::request_context::RequestContext;
 use super::{ClientSession, questions};
 use crate::failure::RpcError;

@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::channel::{EventReader, encode};
-use super::pages::PageEvent;
-use super::post::PendingResponse;
+use super::page_handler::PageEvent;
+use super::pending_response::PendingResponse;
 use crate::gateway::load::RequestSlot;
 use crate::gateway::refusal::RequestRefusal;
 use crate::transport::BoxFuture;

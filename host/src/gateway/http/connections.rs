@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::task::AbortHandle;
 
-use super::context::ClientKey;
+use super::client_key::ClientKey;
 use super::timer::ConnectionTimer;
 use crate::gateway::load::{LoadLimiter, RefusalReason};
 use crate::gateway::refusal::LimitReached;

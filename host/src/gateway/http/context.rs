@@ -1,4 +1,4 @@
-//! The state that the requests of a server and of one connection share, and the rules that can change meanwhile.
+//! The state that the requests of a server and of one connection share.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -7,52 +7,22 @@ use http::StatusCode;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::client_key::ClientKey;
 use super::connections::{ConnectionTable, StreamingGuard, TrackedConnection};
 use super::hosts::{AllowedHosts, ConnectionInfo};
 use super::options::HttpOptions;
-use super::pages::PageHandler;
+use super::page_handler::PageHandler;
 use super::rate::RateLimiter;
+use super::rules::{CurrentRules, HttpRules};
 use super::sessions::HttpSessions;
 use super::timer::ConnectionTimer;
 use super::tls::Certificate;
 use super::tokens::{Authenticator, TokenDigest};
 use crate::gateway::client::{ClientFactory, Principal};
-use crate::gateway::limits::GatewayLimits;
 use crate::gateway::load::{LoadLimiter, RefusalReason};
 use crate::gateway::refusal::RequestRefusal;
 use crate::spin_wait::SpinWait;
 use crate::transport::BoxFuture;
-
-/// The settings of an HTTP server that can change while it runs.
-pub(super) struct HttpRules {
-    pub(super) limits: GatewayLimits,
-    pub(super) hosts: AllowedHosts,
-    pub(super) authenticator: Authenticator,
-    pub(super) rate_limiter: Option<Arc<RateLimiter>>,
-}
-
-/// The rules in force; a request keeps the ones it started with.
-pub(super) struct CurrentRules(watch::Sender<Arc<HttpRules>>);
-
-impl CurrentRules {
-    pub(super) fn new(rules: HttpRules) -> Arc<Self> {
-        Arc::new(CurrentRules(watch::Sender::new(Arc::new(rules))))
-    }
-
-    pub(super) fn get(&self) -> Arc<HttpRules> {
-        self.0.borrow().clone()
-    }
-
-    pub(super) fn set(&self, rules: Arc<HttpRules>) {
-        self.0.send_replace(rules);
-    }
-
-    /// Waits until the token no longer belongs to the principal.
-    pub(super) async fn wait_revoked(self: Arc<Self>, pass: TokenDigest, principal: Arc<Principal>) {
-        // The sender lives as long as `self`, so this cannot fail.
-        let _ = self.0.subscribe().wait_for(|rules| !rules.authenticator.accepts(pass, &principal)).await;
-    }
-}
 
 /// The parts of an HTTP server.
 pub(super) struct ServerParts {
@@ -85,13 +55,6 @@ impl ServerParts {
         let requested = Mutex::new(options);
         Arc::new(ServerParts { address, rules, load, connections, sessions, certificate, requested })
     }
-}
-
-/// A client: a principal or, without a valid token, an address.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum ClientKey {
-    Principal(Arc<Principal>),
-    Peer(IpAddr),
 }
 
 /// The state that all connections of an HTTP server share.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::context::{HttpRules, ServerParts};
+use super::context::ServerParts;
 use super::error::HttpServerError;
 use super::hosts::AllowedHosts;
 use super::options::HttpOptions;
 use super::rate::RateLimiter;
+use super::rules::HttpRules;
 use super::tls;
 use super::widening::refuse_wider;
 use crate::lock::lock;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::context::ClientKey;
+use super::client_key::ClientKey;
 use super::options::RateLimit;
 use crate::lock::lock;
 

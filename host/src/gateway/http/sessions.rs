@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
 use super::channel::EventChannel;
-use super::context::CurrentRules;
+use super::rules::CurrentRules;
 use super::session::{HttpSession, SessionGuard};
 use crate::gateway::client::{ClientFactory, Principal};
 use crate::gateway::load::{KeepEvents, LoadLimiter, PrincipalUsage, RefusalReason, SessionSlot};
