@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
         lowering_is_final(schema.as_deref(), target);
         names_lead_back(&tools, NamingStyle::Fitted(Audience { target, prefix: String::new() }), text);
     }
-    for style in [NamingStyle::Dot, NamingStyle::DoubleUnderscore, NamingStyle::McpPrefix] {
+    for style in [NamingStyle::Dot, NamingStyle::DoubleUnderscore, NamingStyle::McpPrefix, NamingStyle::McpUnderscore] {
         names_lead_back(&tools, style, text);
     }
 });

@@ -4,7 +4,6 @@
 //! input, and sends the call again with the answer; the client holds the sealed state in between, so the gateway
 //! does not store the call.
 
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -17,10 +16,10 @@ use super::approval_state::{ReturnedState, key};
 use super::client_request::ClientRequest;
 use super::questions::ASK_LIMIT;
 use crate::gate::{ApprovalText, Approve, Consent};
-use crate::gateway::seal::{ApprovalStage, RulesVersion, SealedCall, SealedState, StateSealer};
-use crate::json::{JsonObject, to_raw};
+use crate::gateway::seal::{ApprovalStage, RulesVersion, SealedCall};
+use crate::json::JsonObject;
 use crate::logic::types::execution::Question;
-use crate::session::{Era, InputResponse, Topic, missing_capability};
+use crate::session::{Era, Topic, missing_capability};
 use crate::transport::BoxFuture;
 
 impl Approve for ClientRequest {

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION};
+use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use http::request::Parts;
-use http::{Method, Response, StatusCode};
-use tokio::sync::mpsc;
+use http::{Method, Response};
 
 use super::body::{EventSource, EventStream, ResponseBody};
 use super::context::ConnectionContext;
@@ -15,7 +14,6 @@ use super::timer::BusyGuard;
 use super::tokens::TokenDigest;
 use crate::gateway::client::Principal;
 use crate::gateway::refusal::RequestRefusal;
-use crate::transport::BoxFuture;
 
 /// Passes a request to the page handler and builds the HTTP response.
 pub(super) async fn answer(

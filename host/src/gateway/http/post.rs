@@ -1,17 +1,12 @@
 //! Handles POST to `/mcp`: a message or a batch, of either era, and the response while the client handler produces it.
 
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::{Context, Poll};
-use std::time::Duration;
 
 use http::request::Parts;
 use http::{Response, StatusCode};
 use hyper::body::Incoming;
-use tokio::time::{Sleep, sleep};
 
 use super::body::{EventSource, EventStream, ResponseBody};
 use super::channel::{EventChannel, NullSink};
@@ -19,14 +14,13 @@ use super::connections::StreamingGuard;
 use super::context::ConnectionContext;
 use super::mcp_headers::{self, VersionClaim};
 use super::pending_response::{PendingResponse, ResponseStart};
-use super::session::SessionGuard;
 use super::sessions::SESSION_ID;
 use super::timer::BusyGuard;
 use super::tokens::TokenDigest;
 use super::{content, header_checks};
 use crate::gateway::choice::parse_header;
 use crate::gateway::client::{
-    Admission, ClientMessage, ClientSink, GatewayResponse, NO_BATCH, Principal, ResponseFuture, VERSION_META,
+    Admission, ClientMessage, ClientSink, GatewayResponse, NO_BATCH, Principal, VERSION_META,
 };
 use crate::gateway::load::{RequestSlot, SessionSlot};
 use crate::gateway::refusal::RequestRefusal;
