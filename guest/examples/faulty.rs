@@ -210,6 +210,10 @@ impl execution::GuestGate for Faulty {
         unimplemented!()
     }
 
+    fn selects(&self, _: String) -> bool {
+        unimplemented!()
+    }
+
     fn admits(&self, _: String) -> bool {
         unimplemented!()
     }

@@ -43,6 +43,10 @@ impl Gate for HostileGate {
         (Call::Ours(execution), directive)
     }
 
+    fn selects(&self, _: &str) -> bool {
+        true
+    }
+
     fn admits(&self, _: &str) -> bool {
         true
     }

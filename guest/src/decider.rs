@@ -100,6 +100,11 @@ pub trait Gate: Sized + 'static {
         self.inner().tools(style)
     }
 
+    /// Reports whether the gate may use anything of a server.
+    fn selects(&self, server: &str) -> bool {
+        self.inner().selects(server)
+    }
+
     /// Reports whether the gate may use what a server has besides tools.
     fn admits(&self, server: &str) -> bool {
         self.inner().admits(server)

@@ -232,6 +232,10 @@ impl<G: Gate> wit::execution::GuestGate for G {
         Gate::tools(self, &style.convert()).convert()
     }
 
+    fn selects(&self, server: String) -> bool {
+        Gate::selects(self, &server)
+    }
+
     fn admits(&self, server: String) -> bool {
         Gate::admits(self, &server)
     }

@@ -105,7 +105,7 @@ impl AccessMatrix {
         principals: Vec<(String, GateView)>,
         all: &[ServerTools],
     ) -> Result<Self, GateError> {
-        let resource_tools = gate::offers_resource_tools(config).then(ServerTools::of_resources);
+        let resource_tools = gate::offers_resource_tools(config, &GateView::default()).then(ServerTools::of_resources);
         let all: Vec<_> = all.iter().cloned().chain(resource_tools).collect();
         let of_all = gate::settings(logic, config, &GateView::default())?;
         let style = config.settings.gateway.names.map_or_else(|| of_all.style.clone(), gate::shown_style);

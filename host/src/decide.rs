@@ -118,6 +118,9 @@ pub trait Decide {
     /// Masks JSON from a server like its results, and keeps it valid JSON.
     fn mask_json(&mut self, gate: GateId, server: &str, json: &str) -> LogicResult<String>;
 
+    /// Reports whether a gate may use anything of a server.
+    fn selects(&mut self, gate: GateId, server: &str) -> LogicResult<bool>;
+
     /// Reports whether a gate may use what a server has beyond tools: resources, prompts, logs, events.
     fn admits(&mut self, gate: GateId, server: &str) -> LogicResult<bool>;
 

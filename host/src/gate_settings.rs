@@ -1,5 +1,7 @@
 //! Converts the configuration to the component's settings.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+
 use crate::config::is_id;
 use crate::config::model::{
     Config, GatewayNames, Masking, NamesStyle, Problem, ServerConfig, ServerSummarizer, Settings, TokenRules,
@@ -22,6 +24,8 @@ pub struct GateView {
     pub session: Option<String>,
     /// Whether results are wanted as their servers wrote them, not as text for a model.
     pub pass_through: bool,
+    /// Whether the gate has no tools that list and read resources, whatever the configuration says.
+    pub without_resource_tools: bool,
     /// The maximum size of a result's text in bytes, instead of the configured limit; zero means no limit.
     pub max_result_bytes: Option<u64>,
 }
@@ -30,7 +34,9 @@ impl GateView {
     /// Returns the view for a new session, with a random id.
     #[must_use]
     pub fn in_new_session(self) -> Self {
-        GateView { session: Some(format!("{:032x}", fastrand::u128(..))), ..self }
+        // `RandomState` takes its keys from the system's random numbers.
+        let draw = || RandomState::new().build_hasher().finish();
+        GateView { session: Some(format!("{:016x}{:016x}", draw(), draw())), ..self }
     }
 }
 
@@ -49,7 +55,8 @@ pub(crate) fn settings(logic: &mut impl Decide, config: &Config, view: &GateView
         destructive: of_file.destructive,
         capabilities: view.capabilities.clone(),
     };
-    if offers_resource_tools(config) && !none {
+    let resource_tools = offers_resource_tools(config, view) && !none;
+    if resource_tools {
         add_resource_server(&mut settings.policy);
     }
     settings.style = style(of_file.names);
@@ -61,6 +68,10 @@ pub(crate) fn settings(logic: &mut impl Decide, config: &Config, view: &GateView
     settings.summarize_above_tokens = of_file.summarizer.as_ref().map(|_| of_file.summarize_above_tokens);
     let own = |server: &&ServerConfig| server_settings(server, of_file);
     settings.server_settings = usable.iter().filter(|server| server.problem.is_none()).filter_map(own).collect();
+    if resource_tools && settings.summarize_above_tokens.is_some() {
+        // The server of the resource may have no summarizer, or its own.
+        settings.server_settings.push(never_summarized(RESOURCE_SERVER));
+    }
     if view.pass_through {
         settings.form = execution::ResultForm::PassThrough;
     }
@@ -73,9 +84,24 @@ pub(crate) fn settings(logic: &mut impl Decide, config: &Config, view: &GateView
 /// The server of the tools that list and read resources.
 pub(crate) const RESOURCE_SERVER: &str = "toolgate";
 
-/// Reports whether gates have tools that list and read resources; a configured server may have taken their name.
-pub(crate) fn offers_resource_tools(config: &Config) -> bool {
-    config.settings.resource_tools && config.servers.iter().all(|server| server.id != RESOURCE_SERVER)
+/// Reports whether a gate has tools that list and read resources; a configured server may have taken their name.
+pub(crate) fn offers_resource_tools(config: &Config, view: &GateView) -> bool {
+    let is_free = || config.servers.iter().all(|server| server.id != RESOURCE_SERVER);
+    config.settings.resource_tools && !view.without_resource_tools && is_free()
+}
+
+/// Returns the capability for the resource tools.
+pub(crate) fn resource_grant() -> String {
+    format!("server:{RESOURCE_SERVER}")
+}
+
+fn never_summarized(server: &str) -> execution::ServerSettings {
+    execution::ServerSettings {
+        server: server.to_owned(),
+        masks: to_masks(&Masking::default()),
+        summarize_above_tokens: Some(u64::MAX),
+        structured_text: false,
+    }
 }
 
 /// Lets every gate use the resource tools: what they may list and read is decided by the rules of each server.
@@ -84,8 +110,9 @@ fn add_resource_server(policy: &mut filtering::Policy) {
     for list in [&mut policy.selection, &mut policy.choice].into_iter().flatten() {
         list.push(filtering::SelectedServer { id: id.clone(), tools: Vec::new() });
     }
-    if let Some(capabilities) = &mut policy.capabilities {
-        capabilities.push(format!("server:{id}"));
+    // A principal without any capability may use nothing.
+    if let Some(capabilities) = policy.capabilities.as_mut().filter(|capabilities| !capabilities.is_empty()) {
+        capabilities.push(resource_grant());
     }
     let rules = filtering::Rules { allow: None, deny: Vec::new() };
     let (ask, requires, tools) = Default::default();

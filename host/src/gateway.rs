@@ -36,7 +36,7 @@ use crate::config::model::Config;
 use crate::gate::{self, Gate, GateError, GateView};
 use crate::lock::lock;
 use crate::logic::types::execution::ToolResult;
-use crate::logic::types::{filtering, naming};
+use crate::logic::types::{ToolRef, filtering, naming};
 use crate::registry::{ConfigChanges, Registry};
 use crate::shadow::Shadow;
 use client::{ClientFactory, ClientHandler, ClientSink, Principal};
@@ -209,9 +209,10 @@ impl ClientFactory for Gateway {
         if let Some(known) = known {
             return Ok(Arc::clone(&known.session) as _);
         }
-        if stateless.iter().filter(|shared| shared.choice.is_some()).count() >= MOST_CHOICES {
+        let is_choice = |shared: &SharedSession| shared.principal == *principal && shared.choice.is_some();
+        if stateless.iter().filter(|shared| is_choice(shared)).count() >= MOST_CHOICES {
             // Clients can choose in many ways, so sessions for choices that nobody uses now end.
-            stateless.retain(|shared| shared.choice.is_none() || Arc::strong_count(&shared.session) > 1);
+            stateless.retain(|shared| !is_choice(shared) || Arc::strong_count(&shared.session) > 1);
         }
         let session = ClientSession::open(&self.state, principal, None, choice.clone())?;
         stateless.push(SharedSession { principal: principal.clone(), choice, session: Arc::clone(&session) });
@@ -227,7 +228,11 @@ impl GatewayState {
     /// Records and counts a finished call of this principal.
     fn remember(&self, principal: &str, result: ToolResult, latency: Duration) {
         let ToolResult { call_id, name, tool, code, attempts, trace, .. } = result;
-        self.call_counts.add(principal, tool.as_ref(), code);
+        let is_listed = |tool: &ToolRef| {
+            let listed = self.registry.link(&tool.server).and_then(|link| link.known_tools());
+            listed.is_some_and(|tools| tools.definition(&tool.tool).is_some())
+        };
+        self.call_counts.add(principal, tool.as_ref(), tool.as_ref().is_some_and(is_listed), code);
         let (at, principal) = (SystemTime::now(), principal.to_owned());
         self.recent.add(RecentCall { id: call_id, at, principal, name, tool, code, attempts, latency, trace });
     }
@@ -265,6 +270,8 @@ impl GatewayState {
     /// Restricts a view to the exposed server, if there is one; a view without that server allows nothing.
     fn restrict_to_exposed(&self, mut view: GateView) -> GateView {
         let Some(server) = &self.expose else { return view };
+        // Its clients see its own names, and read its resources themselves.
+        view.without_resource_tools = true;
         let whole = || filtering::SelectedServer { id: server.clone(), tools: Vec::new() };
         let selected = view.selection.get_or_insert_with(|| vec![whole()]);
         selected.retain(|selected| selected.id == *server);
@@ -281,7 +288,7 @@ impl GatewayState {
     }
 }
 
-/// The number of sessions for choices of clients that are kept although nobody uses them.
-const MOST_CHOICES: usize = 100;
+/// The number of sessions for choices of one principal's clients that are kept although nobody uses them.
+const MOST_CHOICES: usize = 20;
 /// The maximum number of duplicates that are reported.
 const MOST_DOUBLED: usize = 1000;

@@ -175,6 +175,10 @@ impl Decide for Native {
         Ok(self.gates[&gate].mask_json(server, json))
     }
 
+    fn selects(&mut self, gate: GateId, server: &str) -> LogicResult<bool> {
+        Ok(self.gates[&gate].selects(server))
+    }
+
     fn admits(&mut self, gate: GateId, server: &str) -> LogicResult<bool> {
         Ok(self.gates[&gate].admits(server))
     }
@@ -237,6 +241,7 @@ mod tests {
             assert_eq!(logic.mask_json(gate, server, json).unwrap(), expected, "{server}");
         }
         assert!(logic.admits(gate, "a").unwrap() && !logic.admits(gate, "unknown").unwrap());
+        assert!(logic.selects(gate, "a").unwrap() && !logic.selects(gate, "unknown").unwrap());
         logic.close_gate(gate).unwrap();
     }
 }

@@ -88,6 +88,11 @@ impl Gate {
         inner.catalog.tools(style, &|server, tool| inner.may_use(server, tool), &describe)
     }
 
+    /// Reports whether the gate may use anything of a server.
+    pub fn selects(&self, server: &str) -> bool {
+        self.0.borrow().access.selects(server)
+    }
+
     /// Reports whether the gate may use what a server has besides tools.
     pub fn admits(&self, server: &str) -> bool {
         self.0.borrow().access.admits(server)

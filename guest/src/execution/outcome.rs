@@ -192,11 +192,17 @@ fn finish(
     let added = whole.is_some() && extracted.structured.is_none();
     let text = summary.as_deref().map_or_else(|| Cow::Owned(extracted.text), Cow::Borrowed);
     let limit = plan.max_bytes();
-    // A summary stands for the embedded resources as well.
-    let room = if summary.is_some() { 0 } else { limit.saturating_sub(text.len()) };
+    let room = limit.saturating_sub(text.len());
     let (mut text, text_cut) = fit(plan.settings.max_result_bytes, text);
     let mut blocks = extracted.blocks;
-    let resources_cut = cut_resources(&mut blocks, room);
+    let resources_cut = match summary {
+        // A summary stands for the embedded resources as well.
+        Some(_) => {
+            blocks.iter_mut().for_each(|block| replace_embedded(block, "[SUMMARIZED]".to_owned()));
+            false
+        }
+        None => cut_resources(&mut blocks, room),
+    };
     let dropped = whole.as_ref().is_some_and(|json| json.len() > limit);
     if resources_cut && !text_cut {
         text.push_str("\n\n[TRUNCATED: embedded resources exceeded the size limit]");
@@ -277,15 +283,22 @@ fn cut_resources(blocks: &mut [Value<'_>], mut room: usize) -> bool {
             room -= text.len();
             continue;
         }
-        let cut = content::cut_to(text, room, TOO_LONG);
-        if let Value::Object(block) = block
-            && let Some(Value::Object(resource)) = block.get_mut("resource")
-        {
-            resource.set("text", Value::string(cut));
-        }
+        // One note is enough: many small texts must not become longer.
+        let cut = if any { String::new() } else { content::cut_to(text, room, TOO_LONG) };
+        replace_embedded(block, cut);
         (room, any) = (0, true);
     }
     any
+}
+
+/// Replaces the text of an embedded resource, if the block is one.
+fn replace_embedded(block: &mut Value<'_>, text: String) {
+    if content::embedded_text(block).is_some()
+        && let Value::Object(block) = block
+        && let Some(Value::Object(resource)) = block.get_mut("resource")
+    {
+        resource.set("text", Value::string(text));
+    }
 }
 
 /// Replaces the content blocks and the structured content of a result, and keeps everything else.

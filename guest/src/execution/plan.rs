@@ -20,7 +20,11 @@ impl Plan {
     /// Returns the length of the longest text that stays unchanged, apart from masking.
     pub(super) fn max_untouched(&self) -> u64 {
         let tokens = self.results.summarize_above_tokens.unwrap_or(u64::MAX);
-        (self.max_bytes() as u64).min(tokens.saturating_mul(content::BYTES_PER_TOKEN as u64))
+        let uncut = match self.settings.max_result_bytes {
+            0 => u64::MAX,
+            most => most,
+        };
+        uncut.min(tokens.saturating_mul(content::BYTES_PER_TOKEN as u64))
     }
 
     /// Returns the maximum size of a result's text.

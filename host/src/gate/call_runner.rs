@@ -214,8 +214,8 @@ impl<'a> CallRunner<'a> {
 
     async fn request(&mut self, request: Request) -> Event {
         let Request { tool: ToolRef { server, tool }, arguments, forward } = request;
-        if server == RESOURCE_SERVER && offers_resource_tools(&self.gate.registry().config()) {
-            return Event::Answered(Box::pin(self.gate.call_resource_tool(&tool, &arguments)).await);
+        if server == RESOURCE_SERVER && offers_resource_tools(&self.gate.registry().config(), &self.gate.view()) {
+            return Event::Answered(Box::pin(self.gate.call_resource_tool(&tool, &arguments, self.options)).await);
         }
         let link = match self.link(&server) {
             Ok(link) => link,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use serde_json::value::RawValue;
 
-use super::{FetchError, Gate, GateError};
+use super::{CallEvent, CallOptions, FetchError, Gate, GateError};
 use crate::failure::{Failure, RequestError};
 use crate::json::{JsonObject, to_raw};
 use crate::logic::LogicError;
@@ -101,13 +101,23 @@ impl Gate {
     /// Reads a resource from this server, or from the first that lists it or has a template for it; no other server
     /// learns its URI.
     pub async fn read_resource(&self, uri: &str, server: Option<&str>) -> Result<ServerContent, ContentError> {
+        self.read_resource_for(uri, server, &CallOptions::default()).await
+    }
+
+    /// Reads a resource for a call, whose caller answers the server's questions.
+    pub(super) async fn read_resource_for(
+        &self,
+        uri: &str,
+        server: Option<&str>,
+        options: &CallOptions,
+    ) -> Result<ServerContent, ContentError> {
         let (link, lease) = match server {
             Some(server) => self.lease_admitted(server).await?,
             None => self.resource_owner(uri).await?,
         };
         let mut params = JsonObject::default();
         params.set("uri", uri);
-        self.content(&link, &lease, "resources/read", &params).await
+        self.content(&link, &lease, "resources/read", &params, options).await
     }
 
     /// Gets a prompt of a server; the arguments are a JSON object of strings.
@@ -116,7 +126,7 @@ impl Gate {
         let mut params = JsonObject::default();
         params.set("name", name);
         params.set("arguments", arguments);
-        self.content(&link, &lease, "prompts/get", &params).await
+        self.content(&link, &lease, "prompts/get", &params, &CallOptions::default()).await
     }
 
     /// Asks each server, or one of them, for a list.
@@ -168,9 +178,16 @@ impl Gate {
         lease: &Lease,
         method: &'static str,
         params: &JsonObject,
+        options: &CallOptions,
     ) -> Result<ServerContent, ContentError> {
         let server = link.id().to_owned();
-        match self.fetch(link, lease.session(), method, &params.to_text(), &Caller::default(), None).await {
+        // The caller gets text and cannot repeat the request, so its handler answers what the server asks.
+        let caller = Caller { handles_input: false, ..options.caller.clone() };
+        let emit = |event: CallEvent| options.events.iter().for_each(|listen| listen(event.clone()));
+        emit(CallEvent::Requesting { server: server.clone(), connection: link.number() });
+        let fetched = self.fetch(link, lease.session(), method, &params.to_text(), &caller, None).await;
+        emit(CallEvent::Answered);
+        match fetched {
             Ok(result) => {
                 let result = RawValue::from_string(result).unwrap_or_else(|_| to_raw("the result is not JSON"));
                 Ok(ServerContent { server, result })

@@ -38,6 +38,15 @@ impl Gate {
         Ok(())
     }
 
+    /// Reports whether the gate may use anything of this server.
+    pub(crate) fn selects(&self, server: &str) -> bool {
+        let backend = self.sync();
+        backend.pool.ask_gate(&backend.gate_offers, 0, |logic, id| logic.selects(id, server)).unwrap_or_else(|error| {
+            warn!(server, "cannot check whether the server may be used: {error}");
+            false
+        })
+    }
+
     /// Reports whether the gate may use what this server has beyond tools: resources, prompts, completions, logs and
     /// events.
     pub fn admits(&self, server: &str) -> bool {

@@ -16,7 +16,7 @@ use crate::session::{ListKind, Listing, Session};
 impl Gate {
     /// Builds the instructions of all servers that the gate may use, and connects them for it.
     pub async fn instructions(&self) -> Result<String, GateError> {
-        let links = self.links();
+        let links = self.usable_links();
         let connected = links.iter().map(|link| async move { (link, self.connect(link).await) });
         let connected = futures_util::future::join_all(connected).await;
         let tools = self.tools(&self.style())?;
@@ -33,7 +33,7 @@ impl Gate {
     /// Builds the instructions from what is known now, with tools named in this style, and with the servers that are
     /// known to have failed; servers without instructions are omitted.
     pub fn known_instructions(&self, style: &naming::NamingStyle) -> Result<String, GateError> {
-        let links = self.links();
+        let links = self.usable_links();
         // Almost no configuration has notes on tools.
         let noted = links.iter().any(|link| link.server().tools.iter().any(|rules| rules.note.is_some()));
         let tools = if noted { self.tools(style)? } else { Vec::new() };
@@ -57,10 +57,17 @@ impl Gate {
         Ok(self.backend().pool.ask(0, |logic| logic.instructions(&notes, &failed))?)
     }
 
+    /// Returns the servers of which the agent may use anything; it learns nothing about others.
+    fn usable_links(&self) -> Vec<Arc<Link>> {
+        let mut links = self.links();
+        links.retain(|link| self.selects(link.id()));
+        links
+    }
+
     /// Starts the servers that nobody has used yet, and waits until their tools are known, they have failed, or the time
     /// is over.
     pub(crate) async fn meet_servers(&self, limit: Duration) {
-        let links = self.links();
+        let links = self.usable_links();
         let is_new = |link: &&Arc<Link>| link.known_tools().is_none() && link.known_failure().is_none();
         let start = links.iter().filter(is_new).map(|link| async move {
             if let Ok(lease) = link.lease_if_it_starts().await {

@@ -6,12 +6,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Gate;
+use super::{CallOptions, Gate};
 use crate::session::ListKind;
 
 impl Gate {
     /// Answers a call of a resource tool with a `tools/call` result.
-    pub(super) async fn call_resource_tool(&self, tool: &str, arguments: &str) -> String {
+    pub(super) async fn call_resource_tool(&self, tool: &str, arguments: &str, options: &CallOptions) -> String {
         #[derive(Deserialize)]
         struct Arguments {
             #[serde(default)]
@@ -22,7 +22,7 @@ impl Gate {
         let answer = match serde_json::from_str::<Arguments>(arguments) {
             Err(error) => Err(error.to_string()),
             Ok(Arguments { server, .. }) if tool == "list_resources" => self.list_for_model(server.as_deref()).await,
-            Ok(Arguments { server, uri }) => self.read_for_model(&uri, server.as_deref()).await,
+            Ok(Arguments { server, uri }) => self.read_for_model(&uri, server.as_deref(), options).await,
         };
         let is_error = answer.is_err();
         let content = answer.unwrap_or_else(|why| vec![text_block(&self.registry().secrets().redact(&why))]);
@@ -64,12 +64,17 @@ impl Gate {
         Ok(vec![text_block(text.trim_end())])
     }
 
-    async fn read_for_model(&self, uri: &str, server: Option<&str>) -> Result<Vec<Value>, String> {
+    async fn read_for_model(
+        &self,
+        uri: &str,
+        server: Option<&str>,
+        options: &CallOptions,
+    ) -> Result<Vec<Value>, String> {
         #[derive(Deserialize)]
         struct Contents {
             contents: Vec<Box<RawValue>>,
         }
-        let content = self.read_resource(uri, server).await.map_err(|error| error.to_string())?;
+        let content = self.read_resource_for(uri, server, options).await.map_err(|error| error.to_string())?;
         let Contents { contents } = serde_json::from_str(content.result.get()).map_err(|error| error.to_string())?;
         let block = |part: Box<RawValue>| {
             let part: Value = serde_json::from_str(part.get()).unwrap_or_default();

@@ -29,7 +29,7 @@ pub(super) fn parse_header(text: &str) -> Result<Choice, String> {
             (Some(known), _) => known.tools.clear(),
         }
     }
-    not_empty(choice)
+    checked(choice)
 }
 
 /// Parses the member of `_meta`: a list of servers, or a map from servers to lists of tools and globs.
@@ -42,18 +42,28 @@ pub(super) fn parse_meta(value: &RawValue) -> Result<Choice, String> {
     }
     let selected = |(id, tools)| SelectedServer { id, tools };
     match serde_json::from_str(value.get()) {
-        Ok(Written::Servers(servers)) => not_empty(servers.into_iter().map(|id| selected((id, Vec::new()))).collect()),
-        Ok(Written::Tools(servers)) => not_empty(servers.into_iter().map(selected).collect()),
+        Ok(Written::Servers(servers)) => checked(servers.into_iter().map(|id| selected((id, Vec::new()))).collect()),
+        Ok(Written::Tools(servers)) => checked(servers.into_iter().map(selected).collect()),
         Err(_) => Err(format!("{CHOICE_META} is neither a list of servers nor a map from servers to lists of tools")),
     }
 }
 
-fn not_empty(choice: Choice) -> Result<Choice, String> {
-    match choice.is_empty() {
-        true => Err("the selection names no server; leave it out to select all".to_owned()),
-        false => Ok(choice),
+/// Sorts a choice, so that equal ones are the same, and refuses one that is empty or too large to keep.
+fn checked(mut choice: Choice) -> Result<Choice, String> {
+    if choice.is_empty() {
+        return Err("the selection names no server; leave it out to select all".to_owned());
     }
+    let names = || choice.iter().flat_map(|server| std::iter::once(&server.id).chain(&server.tools));
+    if names().count() > MOST_NAMES || names().map(String::len).sum::<usize>() > MOST_BYTES {
+        return Err(format!("the selection has more than {MOST_NAMES} names or {MOST_BYTES} bytes"));
+    }
+    choice.iter_mut().for_each(|server| server.tools.sort_unstable());
+    choice.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+    Ok(choice)
 }
+
+const MOST_NAMES: usize = 1000;
+const MOST_BYTES: usize = 32 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -70,13 +80,15 @@ mod tests {
     fn a_header_names_servers_and_tools() {
         for (text, expected) in [
             ("files", "files[] "),
-            (" files , tickets/search,tickets/get_* ", "files[] tickets[\"search\", \"get_*\"] "),
+            (" tickets/search , files,tickets/get_* ", "files[] tickets[\"get_*\", \"search\"] "),
             ("files/read, files", "files[] "),
             ("files, files/read", "files[] "),
             (",", "the selection names no server; leave it out to select all"),
         ] {
             assert_eq!(words(&parse_header(text)), expected, "{text}");
         }
+        let many: String = (0..1001).map(|n| format!("s{n},")).collect();
+        assert!(words(&parse_header(&many)).contains("more than 1000 names"));
     }
 
     #[test]

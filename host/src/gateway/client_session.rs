@@ -106,15 +106,10 @@ impl ClientSession {
     ) -> Result<Arc<Self>, GateError> {
         // Read before the view, so that a change in between is not missed.
         let edition = AtomicU64::new(gateway.edition.load(Ordering::SeqCst));
-        let view = gateway.view(&principal.name)?;
-        if let Some(choice) = &choice {
-            gateway.check_choice(&view, choice)?;
-        }
-        let gate = Gate::open(&gateway.registry, GateView { choice: choice.clone(), ..view }.in_new_session())?;
+        let gate = Gate::open(&gateway.registry, gateway.view(&principal.name)?.in_new_session())?;
         let (name, gateway) = (principal.name.as_str().into(), Arc::clone(gateway));
-        let negotiated = Mutex::new(Negotiated { choice, ..Negotiated::default() });
-        let (running, questions, subscriptions, sent) = Default::default();
-        Ok(Arc::new(ClientSession {
+        let (negotiated, running, questions, subscriptions, sent) = Default::default();
+        let session = Arc::new(ClientSession {
             gateway,
             gate,
             edition,
@@ -125,22 +120,32 @@ impl ClientSession {
             questions,
             subscriptions,
             sent,
-        }))
+        });
+        choice.map(|choice| session.choose(choice)).transpose()?;
+        Ok(session)
     }
 
     /// Applies the client's current view if the options have changed. A revoked client keeps its view; its session ends
     /// soon.
     fn sync_view(&self) {
-        let edition = self.gateway.edition.load(Ordering::SeqCst);
-        if self.edition.load(Ordering::SeqCst) == edition {
-            return;
+        if self.edition.load(Ordering::SeqCst) != self.gateway.edition.load(Ordering::SeqCst) {
+            let _ = self.update_view();
         }
-        if let Ok(view) = self.gateway.view(&self.name) {
-            let choice = lock(&self.negotiated).choice.clone();
-            self.gate.set_view(GateView { choice, ..view });
+    }
+
+    /// Applies what the principal may use now, within the client's choice; an error means that its access was revoked.
+    fn update_view(&self) -> Result<(), GateError> {
+        // Held to the end, so that no older view or choice replaces a newer one.
+        let negotiated = lock(&self.negotiated);
+        // Read before the view, so that a change in between is not missed.
+        let edition = self.gateway.edition.load(Ordering::SeqCst);
+        let view = self.gateway.view(&self.name);
+        if let Ok(view) = &view {
+            self.gate.set_view(GateView { choice: negotiated.choice.clone(), ..view.clone() });
         }
         // Stored last, so that no other request continues with the old view.
         self.edition.store(edition, Ordering::SeqCst);
+        view.map(drop)
     }
 
     /// Reports whether the client's access was revoked.

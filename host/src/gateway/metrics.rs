@@ -35,13 +35,15 @@ struct CallSeries {
 }
 
 impl ToolCallCounts {
-    /// Counts a call; the number of different names is limited, since they come from clients and servers.
-    pub(super) fn add(&self, principal: &str, tool: Option<&ToolRef>, code: Code) {
+    /// Counts a call; the number of different names is limited, since they come from clients and servers, and more so if
+    /// no server has listed the tool.
+    pub(super) fn add(&self, principal: &str, tool: Option<&ToolRef>, is_listed: bool, code: Code) {
         let mut counts = lock(&self.0);
         let (server, tool) = tool.map_or(("", ""), |tool| (&tool.server, &tool.tool));
         let [principal, server, tool] = [principal, server, tool].map(str::to_owned);
         let mut series = CallSeries { principal, server, tool, code: code.name() };
-        if counts.len() >= MOST_SERIES && !counts.contains_key(&series) {
+        let most = if is_listed { MOST_SERIES } else { MOST_SERIES / 4 };
+        if counts.len() >= most && !counts.contains_key(&series) {
             (series.principal, series.tool) = (OTHER.to_owned(), OTHER.to_owned());
         }
         *counts.entry(series).or_default() += 1;
@@ -258,12 +260,13 @@ mod tests {
         assert_eq!(page.0, "x{a=\"b\\\"c\\\\d\\ne\"} 1\n");
         let tally = ToolCallCounts::default();
         for n in 0..MOST_SERIES + 100 {
-            tally.add("ann", Some(&ToolRef { server: "a".to_owned(), tool: n.to_string() }), Code::Ok);
+            tally.add("ann", Some(&ToolRef { server: "a".to_owned(), tool: n.to_string() }), true, Code::Ok);
         }
+        tally.add("ann", Some(&ToolRef { server: "a".to_owned(), tool: "unlisted".to_owned() }), false, Code::Ok);
         let counts = tally.0.lock().unwrap();
         assert_eq!(counts.len(), MOST_SERIES + 1);
         let [principal, server, tool] = ["other", "a", "other"].map(str::to_owned);
-        assert_eq!(counts[&CallSeries { principal, server, tool, code: "ok" }], 100);
+        assert_eq!(counts[&CallSeries { principal, server, tool, code: "ok" }], 101);
     }
 
     #[test]
@@ -273,7 +276,7 @@ mod tests {
         let mut secrets = Secrets::default();
         secrets.add("Zq9-planted/secret");
         for tool in ["get_Zq9-planted/secret", "get_Zq9-planted_secret", "get"] {
-            tally.add("ann", Some(&ToolRef { server: "a".to_owned(), tool: tool.to_owned() }), Code::Ok);
+            tally.add("ann", Some(&ToolRef { server: "a".to_owned(), tool: tool.to_owned() }), true, Code::Ok);
         }
         let shown = tally.visible_counts(&ann, &VisibleServers::All, &secrets).into_iter();
         let shown: Vec<_> = shown.map(|(series, count)| (series.tool, count)).collect();
@@ -287,7 +290,7 @@ mod tests {
     fn only_admins_see_who_else_calls() {
         let tally = ToolCallCounts::default();
         for name in ["ann", "bob", "eve"] {
-            tally.add(name, None, Code::NotAllowed);
+            tally.add(name, None, false, Code::NotAllowed);
         }
         let seen = |admin: bool| {
             let viewer = Principal { name: "ann".to_owned(), admin };

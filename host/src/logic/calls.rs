@@ -282,6 +282,12 @@ impl Instance {
         self.call(|logic, store| logic.toolgate_logic_execution().gate().call_tools(store, gate, style))
     }
 
+    /// Reports whether a gate may use anything of a server.
+    pub fn gate_selects(&mut self, gate: &GateHandle, server: &str) -> LogicResult<bool> {
+        let gate = self.resource(&gate.0)?;
+        self.call(|logic, store| logic.toolgate_logic_execution().gate().call_selects(store, gate, server))
+    }
+
     /// Reports whether a gate may use what a server has beyond tools.
     pub fn gate_admits(&mut self, gate: &GateHandle, server: &str) -> LogicResult<bool> {
         let gate = self.resource(&gate.0)?;

@@ -9,6 +9,7 @@ use super::keyed::{Keyed, KeyedSettings};
 use super::replay::{ReplayError, Replayer};
 use crate::config::model::Config;
 use crate::gate::{GateError, GateView, LOCAL, check, views};
+use crate::gate_settings::resource_grant;
 use crate::logic::types::execution::{Code, ResultForm, Settings};
 use crate::logic::types::filtering::SelectedServer;
 use crate::logic::types::masking::{CustomMask, Masks};
@@ -125,10 +126,14 @@ fn view(config: &Config, principal: Option<&str>, recorded: &Settings) -> Option
         None if needs_one => return None,
         None => {
             let kept = |servers: Vec<SelectedServer>| servers.into_iter().filter(|server| usable(&server.id)).collect();
-            (recorded.policy.selection.clone().map(kept), recorded.policy.capabilities.clone())
+            let granted =
+                |grants: &Vec<String>| grants.iter().filter(|grant| **grant != resource_grant()).cloned().collect();
+            (recorded.policy.selection.clone().map(kept), recorded.policy.capabilities.as_ref().map(granted))
         }
     };
-    Some(GateView { selection, capabilities, ..GateView::default() })
+    let choice = recorded.policy.choice.as_ref();
+    let choice = choice.map(|servers| servers.iter().filter(|server| usable(&server.id)).cloned().collect());
+    Some(GateView { selection, choice, capabilities, ..GateView::default() })
 }
 
 /// Reports whether the candidate may leave something unmasked that the recorded settings mask in a server's answers.

@@ -105,7 +105,7 @@ impl GateBackends {
             tools_seen: AtomicU64::new(seen),
             tools_by_server,
         });
-        if offers_resource_tools(config) {
+        if offers_resource_tools(config, &view) {
             // A gate without servers does not know it, which needs no warning.
             backend.offer(RESOURCE_SERVER, &resource_tools(), false)?;
         }

@@ -34,13 +34,18 @@ fn the_first_answer_has_the_notes_on_tools_and_the_servers_that_failed() {
 
 #[test]
 fn each_session_has_its_own_id() {
-    let place = Place::with(json!({"a": fixture_with("refuses-with", &["{{.SESSION_ID}}"])}));
-    let id = || {
-        let refused = Serving::greet(&place, &[]).call("a__do");
-        refused["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{refused}")).to_owned()
-    };
-    let (one, other) = (id(), id());
-    assert_ne!(one, other);
+    let place = Place::new();
+    let folder = place.path("home/sessions");
+    std::fs::create_dir(&folder).unwrap();
+    let notes = format!("{}/{{{{.SESSION_ID}}}}", folder.display());
+    let place = place.and_configured(&json!({"servers": {"a": fixture_with("notes-calls", &[&notes])}}));
+    for _ in 0..2 {
+        let mut serving = Serving::greet(&place, &[]);
+        assert_eq!(serving.call("a__do")["result"]["content"][0]["text"], "done");
+        serving.call("a__do");
+    }
+    let ids: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(ids.len() == 2 && ids.iter().all(|id| id.len() == 32), "{ids:?}");
 }
 
 #[test]
@@ -169,4 +174,33 @@ fn the_status_of_a_server_has_its_version_its_tools_and_its_scope() {
     assert!(server["source"].as_str().is_some_and(|source| source.contains("servers.yaml:")), "{server}");
     let scopes: Vec<_> = page["servers"].as_array().unwrap().iter().map(|server| &server["scope"]).collect();
     assert_eq!(scopes, [&json!("shared"), &json!("session"), &json!("gate")]);
+}
+
+#[test]
+fn a_principal_learns_nothing_of_a_server_that_it_may_not_use() {
+    const SECRET: &str = "a-secret-of-sixteen";
+    let token = json!({"principal": "ann", "token": SECRET, "capabilities": ["server:a"]});
+    let place = Place::configured(&json!({
+        "gateway": {"tokens": [token]},
+        "servers": {"a": fixture("ok"), "payroll": {"command": "no-such-program-of-toolgate"}},
+    }));
+    let serving = Serving::start(&place, &["--http", "127.0.0.1:0"]);
+    let address = serving.address();
+    let web = Web { address: &address, token: Some(SECRET), session: None };
+    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello()}).to_string();
+    let first = web.request("POST /mcp", "localhost", &[], &initialize);
+    assert!(first.status == 200 && !first.body.contains("payroll"), "{first:?}");
+    let chosen = |server: &str| {
+        let header = format!("Toolgate-Selection: {server}");
+        web.request("POST /mcp", "localhost", &[&header], &initialize).body.replace(server, "SERVER")
+    };
+    assert_eq!(chosen("payroll"), chosen("nobody"));
+    assert!(chosen("payroll").contains("is not available"));
+}
+
+#[test]
+fn an_exposed_server_has_its_own_tools_and_no_others() {
+    let place = Place::configured(&json!({"resource_tools": true, "servers": {"a": fixture("ok")}}));
+    let mut serving = Serving::greet(&place, &["--expose", "a"]);
+    assert_eq!(serving.tools(), ["do", "look"]);
 }

@@ -3,8 +3,7 @@
 use super::ClientSession;
 use super::request_context::RequestContext;
 use crate::failure::RpcError;
-use crate::gate::{GateError, GateView};
-use crate::gateway::GatewayState;
+use crate::gate::GateError;
 use crate::gateway::choice::{Choice, parse_header, parse_meta};
 use crate::lock::lock;
 use crate::rpc::code::INVALID_PARAMS;
@@ -28,27 +27,15 @@ pub(super) fn apply(context: &RequestContext<'_>) -> Result<(), RpcError> {
 }
 
 impl ClientSession {
-    /// Limits the session to a choice.
-    fn choose(&self, choice: Choice) -> Result<(), GateError> {
-        let view = self.gateway.view(&self.name)?;
-        self.gateway.check_choice(&view, &choice)?;
-        lock(&self.negotiated).choice = Some(choice.clone());
-        self.gate.set_view(GateView { choice: Some(choice), ..view });
-        Ok(())
-    }
-}
-
-impl GatewayState {
-    /// Refuses a choice of a server that is not among those that the principal may use.
-    pub(super) fn check_choice(&self, view: &GateView, choice: &Choice) -> Result<(), GateError> {
-        let config = self.registry.config();
-        let usable = |id: &str| {
-            let selected = view.selection.as_ref().is_none_or(|list| list.iter().any(|selected| selected.id == id));
-            selected && config.servers.iter().any(|server| server.id == id && server.enabled)
-        };
-        match choice.iter().find(|selected| !usable(&selected.id)) {
-            Some(unknown) => Err(GateError::Settings(format!("server {:?} is not available", unknown.id))),
-            None => Ok(()),
+    /// Limits the session to a choice. A server that its principal may not use is refused like one that does not exist.
+    pub(super) fn choose(&self, choice: Choice) -> Result<(), GateError> {
+        let links = self.gate.links();
+        let usable = |id: &str| links.iter().any(|link| link.id() == id) && self.gate.selects(id);
+        if let Some(unknown) = choice.iter().find(|selected| !usable(&selected.id)) {
+            return Err(GateError::Settings(format!("server {:?} is not available", unknown.id)));
         }
+        lock(&self.negotiated).choice = Some(choice);
+        self.sent.tools.forget();
+        self.update_view()
     }
 }

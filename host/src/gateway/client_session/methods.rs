@@ -70,11 +70,11 @@ async fn initialize(context: &RequestContext<'_>) -> Result<String, RpcError> {
         capabilities: Option<Box<RawValue>>,
     }
     let Params { protocol_version, capabilities: theirs } = context.params()?;
-    choosing::apply(context)?;
     let known = LEGACY_VERSIONS.into_iter().find(|version| *version == protocol_version);
     let version = known.unwrap_or(LEGACY_VERSIONS[0]);
     let theirs = theirs.map(|theirs| askable_capabilities(theirs.get()));
     bounds::check_capabilities(theirs.as_deref().unwrap_or_default())?;
+    choosing::apply(context)?;
     {
         let mut negotiated = lock(&context.client.negotiated);
         (negotiated.version, negotiated.capabilities) = (Some(version), theirs);

@@ -1,7 +1,8 @@
 //! How a call was decided, for clients that ask for it. MCP has no field for it, so both the request and the result use
 //! `_meta`.
 
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 
 use super::ClientSession;
 use crate::failure::RpcError;
@@ -14,8 +15,17 @@ static MARK: MemberFinder = MemberFinder::new(KEY);
 
 /// Reports whether the parameters of a call ask for its outcome.
 pub(super) fn is_wanted(params: &str) -> bool {
-    let wanted = |params: Value| params["_meta"][KEY] == true;
-    MARK.is_in(params) && serde_json::from_str(params).is_ok_and(wanted)
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(rename = "_meta")]
+        meta: Meta,
+    }
+    #[derive(Deserialize)]
+    struct Meta {
+        #[serde(rename = "toolgate/outcome")]
+        wanted: bool,
+    }
+    MARK.is_in(params) && serde_json::from_str::<Params>(params).is_ok_and(|params| params.meta.wanted)
 }
 
 /// Describes how a call was decided, without its content.

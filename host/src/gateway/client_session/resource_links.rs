@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use serde_json::Value;
+use serde::Deserialize;
 
 use crate::json::MemberFinder;
 use crate::lock::lock;
@@ -20,17 +20,42 @@ struct LinkTable {
     order: VecDeque<Arc<str>>,
 }
 
+#[derive(Deserialize)]
+struct ResultContent {
+    #[serde(default)]
+    content: Vec<ContentBlock>,
+    #[serde(default)]
+    messages: Vec<PromptMessage>,
+}
+
+#[derive(Deserialize)]
+struct PromptMessage {
+    content: ContentBlock,
+}
+
+/// A content block: a resource link, an embedded resource, or anything else.
+#[derive(Deserialize)]
+struct ContentBlock {
+    #[serde(default)]
+    uri: Option<String>,
+    #[serde(default)]
+    resource: Option<EmbeddedResource>,
+}
+
+#[derive(Deserialize)]
+struct EmbeddedResource {
+    uri: String,
+}
+
 impl ResourceLinks {
     /// Remembers the resources that a server's result links to. Most results contain none and are not parsed.
     pub(super) fn learn(&self, server: &str, answer: &str) {
         if !NAMED.is_in(answer) {
             return;
         }
-        let Ok(answer) = serde_json::from_str::<Value>(answer) else { return };
-        let list = |name: &str| answer[name].as_array().into_iter().flatten();
-        let blocks = list("content").chain(list("messages").map(|message| &message["content"]));
-        // A resource link has its URI itself; an embedded resource has it inside.
-        let uris = blocks.filter_map(|block| block["uri"].as_str().or(block["resource"]["uri"].as_str()));
+        let Ok(ResultContent { content, messages }) = serde_json::from_str(answer) else { return };
+        let blocks = content.into_iter().chain(messages.into_iter().map(|message| message.content));
+        let uris = blocks.filter_map(|block| block.uri.or(block.resource.map(|held| held.uri)));
         let mut table = lock(&self.0);
         for uri in uris.filter(|uri| uri.len() <= LONGEST) {
             table.put(uri.into(), server.into());
@@ -78,9 +103,11 @@ mod tests {
         linked.learn("b", r#"{"content":[{"type":"resource","resource":{"uri":"x://2","text":""}}]}"#);
         linked.learn("c", r#"{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"x://3"}}}]}"#);
         linked.learn("d", r#"{"content":[{"type":"text","text":"x://4","uri":"x://4"}]}"#);
+        linked.learn("e", r#"{"content":[{"type":"text","text":"\ud83d"},{"type":"resource_link","uri":"x://5"}]}"#);
         let of = |uri: &str| linked.server_of(uri).map(|server| server.to_string());
-        let all = ["x://1", "x://2", "x://3", "x://4"].map(of);
-        assert_eq!(all, [Some("a".to_owned()), Some("b".to_owned()), Some("c".to_owned()), None]);
+        let all = ["x://1", "x://2", "x://3", "x://5"].map(of);
+        assert_eq!(all, ["a", "b", "c", "e"].map(|server| Some(server.to_owned())));
+        assert_eq!(of("x://4"), None);
         for n in 1..=MOST {
             linked.learn("e", &format!(r#"{{"content":[{{"type":"resource_link","uri":"x://{n}"}}]}}"#));
         }

@@ -50,6 +50,11 @@ impl ToolListCache {
         kept.headers.check(tool, arguments, given).map_err(|text| RpcError::new(HEADER_MISMATCH, text))
     }
 
+    /// Forgets what the client was shown, because it may see other tools now.
+    pub(super) fn forget(&self) {
+        *lock(&self.0) = None;
+    }
+
     fn cached(&self) -> Option<CachedTools> {
         lock(&self.0).clone()
     }

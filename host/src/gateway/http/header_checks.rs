@@ -90,6 +90,7 @@ fn is_single(name: &HeaderName) -> bool {
     let name = name.as_str();
     known.iter().any(|known| known == name)
         || name == "last-event-id"
+        || name == "toolgate-selection"
         || name.starts_with("mcp-")
         || name.starts_with("sec-fetch-")
 }

@@ -158,6 +158,15 @@ impl Decide for Supervisor {
         Ok(masked)
     }
 
+    fn selects(&mut self, gate: GateId, server: &str) -> LogicResult<bool> {
+        let record = self.gate(gate)?;
+        if !record.servers.has(server) {
+            return Ok(false);
+        }
+        let offers = Arc::clone(&record.offers);
+        self.change_offers(gate, offers, |logic, gate| logic.gate_selects(gate, server))
+    }
+
     fn admits(&mut self, gate: GateId, server: &str) -> LogicResult<bool> {
         let record = self.gate(gate)?;
         if !record.servers.has(server) {
