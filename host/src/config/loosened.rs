@@ -196,16 +196,17 @@ fn compare_masking(before: &Masking, after: &[&Masking], rules: &mut LoosenedRul
         let kept = all || after.iter().any(|masking| masking.patterns.contains(pattern));
         rules.add_if(!kept, &format!("masking.patterns no longer has {pattern:?}"));
     }
-    for mask in &before.custom {
+    for (at, mask) in before.custom.iter().enumerate() {
         let same = after.iter().flat_map(|masking| &masking.custom).find(|new| new.pattern == mask.pattern);
-        let name = mask.name.as_ref().unwrap_or(&mask.pattern);
+        // A pattern may be the secret itself.
+        let name = mask.name.as_ref().map_or_else(|| format!("number {}", at + 1), |name| format!("{name:?}"));
         match same {
-            None => rules.add(format!("masking.custom no longer has {name:?}")),
+            None => rules.add(format!("masking.custom no longer has {name}")),
             // A replacement may quote the secret.
             Some(new) => {
                 rules.add_if(
                     new.replacement != mask.replacement,
-                    &format!("masking.custom has another replacement for {name:?}"),
+                    &format!("masking.custom has another replacement for {name}"),
                 );
             }
         }

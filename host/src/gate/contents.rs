@@ -50,6 +50,9 @@ pub enum ContentError {
         /// Servers that could not be asked.
         failed: Vec<String>,
     },
+    /// The URI has this many bytes, more than any server gets.
+    #[error("the URI has {0} bytes, and may have {MOST_URI}")]
+    LongUri(usize),
     /// The server cannot be used.
     #[error("server {server:?}: {why}")]
     Unavailable {
@@ -98,8 +101,8 @@ impl Gate {
         Ok(found)
     }
 
-    /// Reads a resource from this server, or from the first that lists it or has a template for it; no other server
-    /// learns its URI.
+    /// Reads a resource from the first server that lists it or has a template for it, or from this one if it does; no
+    /// other server learns its URI.
     pub async fn read_resource(&self, uri: &str, server: Option<&str>) -> Result<ServerContent, ContentError> {
         self.read_resource_for(uri, server, &CallOptions::default()).await
     }
@@ -111,10 +114,10 @@ impl Gate {
         server: Option<&str>,
         options: &CallOptions,
     ) -> Result<ServerContent, ContentError> {
-        let (link, lease) = match server {
-            Some(server) => self.lease_admitted(server).await?,
-            None => self.resource_owner(uri).await?,
-        };
+        if uri.len() > MOST_URI {
+            return Err(ContentError::LongUri(uri.len()));
+        }
+        let (link, lease) = self.resource_owner(uri, server).await?;
         let mut params = JsonObject::default();
         params.set("uri", uri);
         self.content(&link, &lease, "resources/read", &params, options).await
@@ -145,7 +148,7 @@ impl Gate {
         join_all(asked).await
     }
 
-    async fn resource_owner(&self, uri: &str) -> Result<(Arc<Link>, Lease), ContentError> {
+    async fn resource_owner(&self, uri: &str, server: Option<&str>) -> Result<(Arc<Link>, Lease), ContentError> {
         let mut failed = Vec::new();
         for kind in [ListKind::Resources, ListKind::Templates] {
             let has = |listing: &Listing| match kind {
@@ -153,7 +156,7 @@ impl Gate {
                 _ => listing.has_fitting(uri),
             };
             failed.clear();
-            for (link, listed) in self.list_each(kind, None).await {
+            for (link, listed) in self.list_each(kind, server).await {
                 match listed {
                     Ok((lease, listing)) if has(&listing) => return Ok((link, lease)),
                     Ok(_) => {}
@@ -202,6 +205,9 @@ impl Gate {
         }
     }
 }
+
+/// The longest URI that a server gets, in bytes.
+pub(crate) const MOST_URI: usize = 8 << 10;
 
 /// The list of one server, with the lease that keeps it connected.
 type ListedFrom = Result<(Lease, Arc<Listing>), Unavailable>;

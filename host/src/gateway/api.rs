@@ -292,7 +292,8 @@ impl Gateway {
     fn status(&self, status: &ServerStatus, seen: &VisibleServers) -> Value {
         let calls = &status.calls;
         let software = [&status.name, &status.software_version].into_iter().flatten().cloned().collect::<Vec<_>>();
-        let tools = status.tool_names.iter().filter(|tool| seen.has_tool(&status.server, tool));
+        let visible = status.tool_names.iter().filter(|tool| seen.has_tool(&status.server, tool));
+        let tools: Vec<_> = visible.map(|tool| self.redact(tool)).collect();
         let quantile = |part| calls.latencies.quantile(part).map(millis);
         let queues = status.queues.iter().map(|queue| {
             json!({
@@ -314,8 +315,8 @@ impl Gateway {
             "description": status.description,
             "scope": status.scope.name(),
             "source": matches!(seen, VisibleServers::All).then_some(&status.source),
-            "tools": status.tools,
-            "tool_names": tools.map(|tool| self.redact(tool)).collect::<Vec<_>>(),
+            "tools": status.tools.map(|_| tools.len()),
+            "tool_names": tools,
             "cut_lists": status.cut_lists,
             "connections": status.connections,
             "users": status.users,

@@ -1,6 +1,7 @@
 //! Size limits for what clients send and the gateway looks up, stores or repeats.
 
 use crate::failure::RpcError;
+use crate::gate::MOST_URI;
 use crate::rpc::code::{INVALID_PARAMS, INVALID_REQUEST};
 
 /// Cuts a text to at most `most` bytes, ending in an ellipsis if it was longer.
@@ -81,7 +82,6 @@ const SHOWN: usize = 128;
 /// The maximum length of a name: more than MCP's 128 characters plus any prefix of toolgate.
 const MOST_NAME: usize = 1 << 10;
 /// The maximum length of a resource URI.
-const MOST_URI: usize = 8 << 10;
 /// The maximum size of a client's capabilities.
 const MOST_CAPABILITIES: usize = 16 << 10;
 /// The maximum number of resources that one client subscribes to.

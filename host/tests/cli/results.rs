@@ -89,6 +89,14 @@ fn a_model_that_cannot_read_resources_can_get_tools_for_it() {
     assert_eq!(read.stdout, place.run(&["resources", "read", "demo://readme"]).ends(0).stdout);
     let missing = place.run(&["call", "toolgate__read_resource", "uri: demo://nothing"]).ends(1);
     assert!(missing.stdout.contains("no server has \"demo://nothing\""), "{}", missing.stdout);
+    // Naming the server does not make it answer for what it does not list.
+    for uri in ["file:///etc/passwd".to_owned(), "x".repeat(9000)] {
+        let arguments = json!({"uri": uri, "server": "demo"}).to_string();
+        let refused = place.run(&["call", "toolgate__read_resource", &arguments]).ends(1);
+        let said = refused.stdout.contains("no server has \"file:///etc/passwd\"")
+            || refused.stdout.contains("has 9000 bytes");
+        assert!(said, "{}", refused.stdout);
+    }
     place.run(&["call", "toolgate__read_resource"]).ends(2).says("missing required property \"uri\"");
 
     let without = Place::with(json!({"demo": demo()}));
