@@ -85,8 +85,8 @@ def eras(stage):
         answer = stage.run(name, "check", *only, "--json", config=stage.config_of(servers[0]))
         for server in servers:
             fact = FACTS[server]
-            right = holds(lambda said: gate.checked(said)[server][:4] == (True, *fact.era, fact.tools), answer)
-            stage.check(f"check: {server} is {' '.join(fact.era)} with {fact.tools} tools", right, answer)
+            right = holds(lambda said: gate.checked(said)[server][:4] == (True, *fact.era, fact.all_tools), answer)
+            stage.check(f"check: {server} is {' '.join(fact.era)} with {fact.all_tools} tools", right, answer)
 
 
 def readers(stage):
@@ -357,8 +357,11 @@ def foreign(stage):
     ):
         answer = stage.run(f"tools of {name}", "tools", "--json", config=config)
         for server in known:
-            right = holds(lambda said: gate.counts(said, "tools")[server] == FACTS[server].tools, answer)
-            stage.check(f"tools of {name}: {server} has {FACTS[server].tools}", right, answer)
+            fact = FACTS[server]
+            # One process behind a bridge shows everybody what it has shown to a capable client.
+            counts = {fact.tools, fact.all_tools} if server.endswith("-ws") else {fact.tools}
+            right = holds(lambda said: gate.counts(said, "tools")[server] in counts, answer)
+            stage.check(f"tools of {name}: {server} has {fact.tools}", right, answer)
     notes = "path: notes.txt"
     stage.call("fs.read_file", notes, lambda said: "first line" in said["text"], why="Claude", config=claude)
     stage.call("dual.greet", "you", lambda said: said["text"] == "Hello, you!", why="VS Code", config=vscode)

@@ -27,11 +27,16 @@ class Fact:
     resources: int = 0
     templates: int = 0
     prompts: int = 0
+    # Tools that only a client sees that declares roots, sampling and elicitation, as `check` does.
+    for_capable_clients: int = 0
+
+    @property
+    def all_tools(self):
+        return self.tools + self.for_capable_clients
 
 
-# Measured with a bare JSON-RPC script on the pinned versions. `everything` has three tools more for a client that
-# declares roots, sampling and elicitation.
-EVERYTHING = Fact(LEGACY, tools=13, resources=7, templates=2, prompts=4)
+# Measured with a bare JSON-RPC script on the pinned versions.
+EVERYTHING = Fact(LEGACY, tools=13, resources=7, templates=2, prompts=4, for_capable_clients=4)
 TIME = Fact(MODERN, tools=2)
 FACTS = {
     "everything": EVERYTHING,
