@@ -4,20 +4,29 @@
 //! text is scanned again until nothing is found, so masking twice equals masking once.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use regex::{Regex, RegexBuilder};
 
 use crate::json;
-use hints::Hints;
-use patterns::{Finder, PATTERNS};
+use finder::Finder;
+pub use masks::{BadPattern, CustomMask, MaskError, Masks, UnknownName};
+use named_values::NamedValue;
+use rules::{GROUPS, PATTERNS};
 
+mod automata;
 mod escapes;
+mod finder;
 mod fold;
-mod hints;
+mod keys;
 mod kubernetes;
+mod masks;
 mod named_values;
-mod patterns;
 mod pem;
+// The expressions are for the build script and for tests.
+#[cfg_attr(not(test), allow(dead_code))]
+mod rules;
+mod shapes;
 mod values;
 mod view;
 
@@ -28,61 +37,6 @@ pub const MAX_BYTES: usize = 32 << 20;
 /// The maximum number of bytes that all rules read together, well within the fuel of one call.
 const MAX_WORK: usize = 80 << 20;
 
-/// What to mask.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Masks {
-    /// The names of built-in groups.
-    pub groups: Vec<String>,
-    /// The names of built-in patterns.
-    pub patterns: Vec<String>,
-    /// Custom patterns.
-    pub custom: Vec<CustomMask>,
-}
-
-/// A custom pattern.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CustomMask {
-    /// A regular expression; if it has a group named `value`, only that group is replaced.
-    pub pattern: String,
-    /// The replacement, taken literally.
-    pub replacement: String,
-}
-
-/// The reason why masks are not valid.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MaskError {
-    /// There is no such group.
-    UnknownGroup(UnknownName),
-    /// There is no such pattern.
-    UnknownPattern(UnknownName),
-    /// A custom pattern does not compile, or matches the empty text.
-    BadPattern(BadPattern),
-}
-
-/// A group or pattern name that does not exist.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownName {
-    /// The name as given.
-    pub name: String,
-    /// The names that exist.
-    pub known: Vec<String>,
-}
-
-impl UnknownName {
-    fn new(name: &str, known: Vec<&str>) -> Self {
-        UnknownName { name: name.to_owned(), known: known.into_iter().map(str::to_owned).collect() }
-    }
-}
-
-/// A pattern that is not valid.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadPattern {
-    /// The pattern.
-    pub pattern: String,
-    /// What is wrong with the pattern.
-    pub reason: String,
-}
-
 /// Returns the names of the built-in patterns, the most specific first.
 pub fn pattern_names() -> Vec<&'static str> {
     PATTERNS.iter().map(|pattern| pattern.name).collect()
@@ -90,18 +44,36 @@ pub fn pattern_names() -> Vec<&'static str> {
 
 /// Returns the names of the built-in groups.
 pub fn group_names() -> Vec<&'static str> {
-    patterns::GROUPS.iter().map(|(name, _)| *name).chain([patterns::ALL]).collect()
+    GROUPS.iter().map(|(name, _)| *name).chain([ALL]).collect()
+}
+
+/// The group of all patterns.
+const ALL: &str = "all";
+
+/// Returns the patterns of a group.
+fn group(name: &str) -> Option<Vec<&'static str>> {
+    if name == ALL {
+        return Some(pattern_names());
+    }
+    GROUPS.iter().find(|(group, _)| *group == name).map(|(_, members)| members.to_vec())
+}
+
+/// Returns the replacement for the values of a pattern.
+fn replacement(pattern: &str) -> String {
+    match pattern {
+        "kubernetes_secret" => "[MASKED_SECRET_DATA]".to_owned(),
+        name => format!("[MASKED_{}]", name.to_ascii_uppercase()),
+    }
 }
 
 /// Compiled masks: a cache of the settings that it was built from.
 #[derive(Debug)]
 pub struct Masker {
     custom: Vec<Regex>,
+    /// The rank and the finder of each built-in rule.
     finders: Vec<(usize, Finder)>,
-    /// The finders that recognize a token by its prefix, even if it is split.
-    unmistakable: Vec<usize>,
-    /// Tells which finders can find something in a text.
-    hints: Hints,
+    /// The index of the finder for each rule of the table, if the rule is wanted.
+    by_rule: Vec<Option<usize>>,
     /// The replacement of each rule, by rank; if several rules find a span, the lowest rank wins.
     replacements: Vec<String>,
 }
@@ -130,8 +102,8 @@ impl Masker {
     pub fn new(masks: &Masks) -> Result<Masker, MaskError> {
         let mut wanted = vec![false; PATTERNS.len()];
         for group in &masks.groups {
-            let members = patterns::group(group)
-                .ok_or_else(|| MaskError::UnknownGroup(UnknownName::new(group, group_names())))?;
+            let members =
+                self::group(group).ok_or_else(|| MaskError::UnknownGroup(UnknownName::new(group, group_names())))?;
             PATTERNS.iter().zip(&mut wanted).for_each(|(pattern, wanted)| *wanted |= members.contains(&pattern.name));
         }
         for name in &masks.patterns {
@@ -140,18 +112,16 @@ impl Masker {
         }
         let custom = masks.custom.iter().map(|mask| compile(&mask.pattern)).collect::<Result<_, _>>()?;
         let mut replacements: Vec<String> = masks.custom.iter().map(|mask| mask.replacement.clone()).collect();
-        let (mut finders, mut hints, mut unmistakable) = (Vec::new(), Vec::new(), Vec::new());
-        for (pattern, _) in PATTERNS.iter().zip(wanted).filter(|(_, wanted)| *wanted) {
-            for (finder, words) in pattern.finders() {
-                if finder.is_unmistakable() && !words.is_empty() {
-                    unmistakable.push(finders.len());
-                }
-                finders.push((replacements.len(), finder));
-                hints.push(words);
+        let (mut finders, mut by_rule) = (Vec::new(), Vec::new());
+        for (pattern, wanted) in PATTERNS.iter().zip(wanted) {
+            for rule in pattern.rules {
+                let number = by_rule.len();
+                by_rule.push(wanted.then_some(finders.len()));
+                finders.extend(wanted.then(|| (replacements.len(), Finder::new(rule, number))));
             }
-            replacements.push(pattern.replacement());
+            replacements.extend(wanted.then(|| replacement(pattern.name)));
         }
-        Ok(Masker { custom, finders, unmistakable, hints: Hints::new(hints), replacements })
+        Ok(Masker { custom, finders, by_rule, replacements })
     }
 
     /// Reports whether there are no masks.
@@ -169,7 +139,7 @@ impl Masker {
         }
         // A number has no structure to keep: `123456` is a text that happens to be JSON.
         let is_json = |text: &str| text.trim_start().starts_with(['{', '[', '"']) && json::parse(text).is_ok();
-        if text.contains("\\u") && is_json(text) {
+        if escapes::has_spelt(text) && is_json(text) {
             return Cow::Owned(self.mask_until_still(&escapes::plain(text), is_json).into_owned());
         }
         self.mask_until_still(text, is_json)
@@ -197,17 +167,27 @@ impl Masker {
         }
     }
 
+    /// Masks a text from a JSON text that is masked already.
+    pub fn mask_text_of<'a>(&self, json: &str, text: &'a str) -> Cow<'a, str> {
+        // The built-in rules have read the strings with escapes as they are meant; if this is the only one, nothing is
+        // left to find. A custom rule may replace the line breaks at its end, which a string does not show it.
+        let is_read = self.custom.is_empty() && !escapes::has_spelt(text);
+        match escapes::strings(json) {
+            Some(view) if is_read && view.text == text => Cow::Borrowed(text),
+            _ => self.mask(text),
+        }
+    }
+
     /// Masks tokens with a known prefix (`ghp_…`) that line breaks split, for example because a server sends them in
     /// several blocks.
     pub fn mask_across_lines<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if self.unmistakable.is_empty() || self.is_too_large(text.len()) {
+        let is_unmistakable = |finder: &Finder| finder.is_unmistakable();
+        if !self.finders.iter().any(|(_, finder)| is_unmistakable(finder)) || self.is_too_large(text.len()) {
             return Cow::Borrowed(text);
         }
         let Some(line) = fold::one_line(text) else { return Cow::Borrowed(text) };
         let mut spans = Vec::new();
-        for (rank, finder) in self.unmistakable.iter().map(|at| &self.finders[*at]) {
-            finder.find(&line.text, &mut |span| spans.push(line.outside(Span { rank: *rank, ..span })));
-        }
+        self.find(&line.text, is_unmistakable, &mut |span| spans.push(line.outside(span)));
         spans.retain(|span| text[span.start..span.end].contains('\n'));
         if spans.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(self.replace(text, merge(spans))) }
     }
@@ -250,20 +230,13 @@ impl Masker {
         let mut spans = Vec::new();
         for (rank, regex) in self.custom.iter().enumerate() {
             let has_value = regex.capture_names().any(|name| name == Some("value"));
-            patterns::matches(regex, has_value, text, |start, end| {
+            matches(regex, has_value, text, |start, end| {
                 spans.push(Span { rank, ..Span::new(start, end) });
             });
         }
-        let hints = self.hints.in_text(text);
-        let hinted = || self.finders.iter().zip(&hints).filter(|(_, hinted)| **hinted).map(|(finder, _)| finder);
-        for (rank, finder) in hinted() {
-            finder.find(text, &mut |span| spans.push(Span { rank: *rank, ..span }));
-        }
-        if hinted().any(|(_, finder)| matches!(finder, Finder::Key(..))) {
-            let named = named_values::find(text);
-            for (rank, finder) in hinted() {
-                finder.find_named(text, &named, &mut |span| spans.push(Span { rank: *rank, ..span }));
-            }
+        let names = self.find(text, |_| true, &mut |span| spans.push(span));
+        if self.finders.iter().any(|(_, finder)| matches!(finder, Finder::Key(_))) {
+            self.find_named(text, &names, &mut |span| spans.push(span));
         }
         if !spans.is_empty() {
             let done = self.done(text);
@@ -280,6 +253,80 @@ impl Masker {
             spans.extend(found.into_iter().flat_map(|span| escapes::outside(&view, span)));
         }
         spans
+    }
+
+    /// Reports what some finders find in a text; returns where there are words that names of secrets contain.
+    fn find(&self, text: &str, wanted: impl Fn(&Finder) -> bool, report: &mut dyn FnMut(Span)) -> Vec<usize> {
+        let mut names = Vec::new();
+        let mut scans: Vec<bool> = self.finders.iter().map(|(_, finder)| finder.reads_any_text()).collect();
+        let look = |at, index: usize| {
+            let (rank, finder) = &self.finders[index];
+            scans[index] = true;
+            if wanted(finder) { finder.look(text, at, &mut |span| report(Span { rank: *rank, ..span })) } else { None }
+        };
+        self.each_beginning(text, look, |at| names.push(at));
+        for ((rank, finder), _) in
+            self.finders.iter().zip(scans).filter(|((_, finder), scans)| *scans && wanted(finder))
+        {
+            finder.scan(text, &mut |span| report(Span { rank: *rank, ..span }));
+        }
+        names
+    }
+
+    /// Calls `look` where a finder may find something; if it does, `look` returns where it may find the next.
+    fn each_beginning(
+        &self,
+        text: &str,
+        mut look: impl FnMut(usize, usize) -> Option<usize>,
+        mut name: impl FnMut(usize),
+    ) {
+        let mut next = vec![0; self.finders.len()];
+        automata::each_word(text, |at, word| {
+            if word.in_names {
+                name(at);
+            }
+            for index in word.rules.iter().filter_map(|rule| self.by_rule[*rule]) {
+                if at >= next[index]
+                    && let Some(end) = look(at, index)
+                {
+                    next[index] = end;
+                }
+            }
+        });
+    }
+
+    /// Reports the values whose names are elsewhere in the text, given where words of names are.
+    fn find_named(&self, text: &str, names: &[usize], report: &mut dyn FnMut(Span)) {
+        // All cells of a column share one name.
+        let mut keys: BTreeMap<usize, Vec<(usize, String)>> = BTreeMap::new();
+        for NamedValue { name, value, bond } in named_values::find(text, names) {
+            let keys = keys.entry(name.start).or_insert_with(|| self.keys(&text[name]));
+            for (index, key) in keys {
+                let (rank, finder) = &self.finders[*index];
+                if finder.is_secret(key, &text[value.start..value.end], bond) {
+                    report(Span { rank: *rank, ..value });
+                }
+            }
+        }
+    }
+
+    /// Returns the finders for whose keys this is a name, each with the key in lower case.
+    fn keys(&self, name: &str) -> Vec<(usize, String)> {
+        let assignment = format!("{name}=");
+        let mut found = Vec::new();
+        self.each_beginning(
+            &assignment,
+            |at, index| {
+                let Finder::Key(rule) = &self.finders[index].1 else { return None };
+                let end = rule.key_end(&assignment, at)?;
+                if end == assignment.len() {
+                    found.push((index, assignment[at..].to_ascii_lowercase()));
+                }
+                Some(end)
+            },
+            |_| {},
+        );
+        found
     }
 
     /// Returns what is already masked: masks, redactions and the replacements of custom masks, in order.
@@ -372,6 +419,19 @@ fn compile(pattern: &str) -> Result<Regex, MaskError> {
         }
     })?;
     if regex.is_match("") { Err(bad("matches the empty text".to_owned())) } else { Ok(regex) }
+}
+
+/// Reports each match of an expression, or its group `value`.
+fn matches(regex: &Regex, has_value: bool, text: &str, mut report: impl FnMut(usize, usize)) {
+    if has_value {
+        for found in regex.captures_iter(text) {
+            if let Some(value) = found.name("value").or(found.get(0)) {
+                report(value.start(), value.end());
+            }
+        }
+    } else {
+        regex.find_iter(text).for_each(|found| report(found.start(), found.end()));
+    }
 }
 
 /// Keeps a span from splitting an escape such as `\n`, which would break the JSON string around it.

@@ -69,12 +69,13 @@ pub(super) fn answered(plan: &Plan, result: &str) -> Result<Answer, String> {
     };
     let Ok(mut extracted) = extracted else { return refused(Code::MaskingFailed, REDACTED.to_owned()) };
     // Mask the whole text again: a key may be in one block and its secret in the next.
-    let text = plan.results.masker.mask(&extracted.text);
-    // A token is recognized by its prefix, even if it is split over several blocks.
-    let text = match plan.results.masker.mask_across_lines(&text) {
-        Cow::Owned(text) if extracted.blocks.len() > 1 => Cow::Owned(text),
-        _ => text,
-    };
+    let mut text = plan.results.masker.mask_text_of(&masked, &extracted.text);
+    if extracted.blocks.len() > 1
+        // A token is recognized by its prefix, even if it is split over several blocks.
+        && let Cow::Owned(whole) = plan.results.masker.mask_across_lines(&text)
+    {
+        text = Cow::Owned(whole);
+    }
     let text = (text != extracted.text).then(|| text.into_owned());
     let spans_blocks = text.is_some();
     extracted.text = text.unwrap_or(extracted.text);

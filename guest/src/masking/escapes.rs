@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use memchr::{memchr, memchr3, memmem, memrchr};
+
 use super::Span;
 use super::fold::{Fold, as_seen};
 use super::view::View;
@@ -27,10 +29,15 @@ const SPELT: usize = 6;
 /// Separates two strings in a view; no rule matches across it.
 pub(super) const BREAK: char = '\0';
 
+/// Reports whether a text may have `\\u` escapes.
+pub(super) fn has_spelt(text: &str) -> bool {
+    memmem::find(text.as_bytes(), b"\\u").is_some()
+}
+
 /// Unescapes all `\\u` escapes in a text, if there are any. They mean the same in nested strings and in text that
 /// is not JSON as a whole.
 pub(super) fn spelt(text: &str) -> Option<View> {
-    if !text.contains("\\u") {
+    if !has_spelt(text) {
         return None;
     }
     let mut view = View::default();
@@ -58,11 +65,12 @@ pub(super) fn spelt(text: &str) -> Option<View> {
 pub(super) fn strings(text: &str) -> Option<View> {
     let bytes = text.as_bytes();
     let mut view = View::default();
-    let mut at = bytes.iter().position(|byte| *byte == b'\\')?;
+    let first = memchr(b'\\', bytes)?;
     // The first backslash is in a string that began on the same line.
-    at = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let mut at = memrchr(b'\n', &bytes[..first]).map_or(0, |newline| newline + 1);
     let mut outside = at;
-    while at < bytes.len() {
+    while let Some(sign) = memchr3(b'"', b'\\', b'\n', &bytes[at..]) {
+        at += sign;
         at = match bytes[at] {
             b'"' => read(&mut view, text, at + 1) + 1,
             b'\\' => {
@@ -74,13 +82,12 @@ pub(super) fn strings(text: &str) -> Option<View> {
                     at + slashes
                 }
             }
-            b'\n' => at + 1,
-            _ => {
-                at += 1;
-                continue;
-            }
+            _ => at + 1,
         };
         outside = at;
+        if at >= bytes.len() {
+            break;
+        }
     }
     (!view.text.is_empty()).then_some(view)
 }

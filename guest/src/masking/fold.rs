@@ -13,7 +13,19 @@ pub(super) enum Fold {
 
 /// Returns the text as a reader sees it, if that differs.
 pub(super) fn text_as_seen(text: &str) -> Option<View> {
-    if text.is_ascii() { None } else { folded(text, as_seen) }
+    // Most texts have few letters beyond ASCII.
+    let is_plain = |chunk: &str| chunk.is_ascii() || chunk.chars().all(|c| as_seen(c) == Fold::Keep);
+    if chunks(text).all(is_plain) { None } else { folded(text, as_seen) }
+}
+
+/// Cuts a text into small pieces.
+fn chunks(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (chunk, behind) = rest.split_at(rest.ceil_char_boundary(64));
+        rest = behind;
+        (!chunk.is_empty()).then_some(chunk)
+    })
 }
 
 /// Returns the text without line breaks, if it has any.
@@ -47,6 +59,7 @@ pub(super) fn as_seen(c: char) -> Fold {
         Fold::As(char::from(becomes + at))
     };
     match c {
+        '\0'..'\u{ad}' => Fold::Keep,
         // Soft hyphens, joiners, direction marks, selectors and tags are invisible; combining accents join a letter.
         '\u{ad}'
         | '\u{300}'..='\u{36f}'

@@ -3,6 +3,8 @@
 //! This is not a parser: it scans JSON and YAML for objects, and each object keeps its `data` until its kind is known,
 //! which may come later.
 
+use memchr::memmem;
+
 use super::Span;
 
 mod block;
@@ -10,10 +12,24 @@ mod flow;
 
 /// Reports the values under `data` and `stringData` of each Secret.
 pub(super) fn find(text: &str, report: &mut dyn FnMut(Span)) {
-    if !["kind", "apiVersion", "type"].iter().any(|word| text.contains(word)) {
-        return;
+    let contains = |word: &str| memmem::find(text.as_bytes(), word.as_bytes()).is_some();
+    if has_data(text.as_bytes()) && ["kind", "apiVersion", "type"].into_iter().any(contains) {
+        flow::scan(text).into_iter().chain(block::scan(text)).for_each(report);
     }
-    flow::scan(text).into_iter().chain(block::scan(text)).for_each(report);
+}
+
+/// Reports whether a text may have a member `data`, `stringData` or `string_data`; most that say `data` have none.
+fn has_data(text: &[u8]) -> bool {
+    // Blanks need not be ASCII.
+    let is_blank = |byte: &u8| *byte <= b' ' || !byte.is_ascii();
+    memmem::find_iter(text, "ata").any(|at| {
+        let is_member = |start: &&str| {
+            let before = text[..at].strip_suffix(start.as_bytes());
+            before.is_some_and(|before| before.last().is_none_or(|byte| is_blank(byte) || b",{}[]:\"'".contains(byte)))
+        };
+        let after = text[at + "ata".len()..].iter().find(|byte| !is_blank(byte) && !b"\"'".contains(byte));
+        after == Some(&b':') && ["d", "stringD", "string_d"].iter().any(is_member)
+    })
 }
 
 /// The open objects at one position of a text, outermost first.

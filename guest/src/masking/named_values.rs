@@ -7,6 +7,7 @@ mod tables;
 use std::ops::Range;
 
 use super::Span;
+use super::rules::NAME_WORDS;
 
 /// A name, and a possible value for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,11 +33,13 @@ pub(super) enum NameRelation {
     Loose,
 }
 
-/// Returns the names that may be those of secrets, with their values.
-pub(super) fn find(text: &str) -> Vec<NamedValue> {
+/// Returns the names that may be those of secrets, with their values, given where words of such names are, in order.
+pub(super) fn find(text: &str, words: &[usize]) -> Vec<NamedValue> {
     let mut found = Vec::new();
-    lists::find(text, &mut found);
-    tables::find(text, &mut found);
+    if !words.is_empty() {
+        lists::find(text, words, &mut found);
+        tables::find(text, words, &mut found);
+    }
     found
 }
 
@@ -75,22 +78,15 @@ pub(super) fn is_long_word(value: &str) -> bool {
 
 /// Reports whether a text may name a secret for any rule; the rules decide.
 fn may_name(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes.iter().enumerate().any(|(at, byte)| {
-        let begins =
-            |word: &str| bytes[at..].get(..word.len()).is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()));
-        match byte.to_ascii_lowercase() {
-            b'p' => begins("pass") || begins("pwd") || begins("pat"),
-            b's' => begins("secret"),
-            b't' => begins("token"),
-            b'k' => begins("key"),
-            b'b' => begins("bearer") || begins("bundle"),
-            b'j' => begins("jwt"),
-            b'a' => begins("authorization"),
-            b'd' => begins("data"),
-            _ => false,
-        }
-    })
+    (0..text.len()).any(|at| begins_word(&text.as_bytes()[at..]))
+}
+
+/// Reports whether a word of names begins here.
+fn begins_word(text: &[u8]) -> bool {
+    let begins = |word: &&str| text.get(..word.len()).is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()));
+    // Most letters begin none.
+    matches!(text.first(), Some(first) if b"pstkbjad".contains(&first.to_ascii_lowercase()))
+        && NAME_WORDS.iter().any(begins)
 }
 
 /// No rule takes a shorter value for a secret.
@@ -186,7 +182,8 @@ mod tests {
             let quoted = if value.quoted.is_some() { " (quoted)" } else { "" };
             format!("{bond:?} {} = {}{quoted}", &text[name], &text[value.start..value.end])
         };
-        find(text).into_iter().map(told).collect()
+        let words: Vec<usize> = (0..text.len()).filter(|at| begins_word(&text.as_bytes()[*at..])).collect();
+        find(text, &words).into_iter().map(told).collect()
     }
 
     fn check(rows: &[(&str, &[&str])]) {

@@ -1,18 +1,32 @@
 //! PEM blocks: complete, cut off, or on one line with `\n` written out.
 
-/// Reports each PEM block, or only private keys.
-pub(super) fn find(text: &str, private_only: bool, report: &mut dyn FnMut(usize, usize)) {
+use memchr::memmem;
+
+use super::Span;
+
+/// Reports each PEM block.
+pub(super) fn find(text: &str, report: &mut dyn FnMut(Span)) {
+    find_labelled(text, "", report);
+}
+
+/// Reports the PEM blocks of private keys.
+pub(super) fn find_private_keys(text: &str, report: &mut dyn FnMut(Span)) {
+    find_labelled(text, "PRIVATE KEY", report);
+}
+
+/// Reports the PEM blocks whose label contains some words.
+fn find_labelled(text: &str, words: &str, report: &mut dyn FnMut(Span)) {
     let mut at = 0;
-    while let Some(found) = text[at..].find(BEGIN) {
+    while let Some(found) = memmem::find(&text.as_bytes()[at..], BEGIN.as_bytes()) {
         let start = at + found;
         let label = start + BEGIN.len();
         at = label;
         let Some(body) = marker_end(text, label) else { continue };
-        if private_only && !text[label..body].contains("PRIVATE KEY") {
+        if !text[label..body].contains(words) {
             continue;
         }
         let end = whole(text, body).unwrap_or_else(|| cut(text, body));
-        report(start, end);
+        report(Span::new(start, end));
         at = end;
     }
 }
@@ -110,7 +124,7 @@ mod tests {
             ("-----BEGIN of something", vec![]),
         ] {
             let mut found = Vec::new();
-            find(text, false, &mut |start, end| found.push(&text[start..end]));
+            find(text, &mut |span| found.push(&text[span.start..span.end]));
             assert_eq!(found, blocks, "{text}");
         }
     }

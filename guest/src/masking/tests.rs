@@ -2,6 +2,7 @@
 
 mod apart;
 mod edges;
+mod judge;
 mod ordinary;
 mod pieces;
 
@@ -361,15 +362,20 @@ fn a_text_beyond_the_limit_is_redacted() {
     assert_eq!(masker.mask(&" ".repeat(MAX_BYTES + 1)), REDACTED);
 }
 
-/// Texts made of pieces, the same in each run.
-fn random_texts(count: usize) -> impl Iterator<Item = String> {
-    let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut next = move |below: usize| {
+/// Numbers below a limit, the same in each run.
+fn random_numbers(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed;
+    move |below| {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         (state % below as u64) as usize
-    };
+    }
+}
+
+/// Texts made of pieces.
+fn random_texts(count: usize) -> impl Iterator<Item = String> {
+    let mut next = random_numbers(0x9e37_79b9_7f4a_7c15);
     (0..count).map(move |_| (0..=next(24)).map(|_| PIECES[next(PIECES.len())]).collect())
 }
 
@@ -380,21 +386,6 @@ fn masking_twice_is_masking_once() {
         let once = masker.mask(&text).into_owned();
         assert_eq!(masker.mask(&once), once, "\n{text:?}");
     }
-}
-
-#[test]
-fn hints_hide_nothing_from_the_rules() {
-    let with = masker(&["all"], &[], &[]).unwrap();
-    let mut without = masker(&["all"], &[], &[]).unwrap();
-    without.hints = Hints::new(vec![&[] as &[_]; without.finders.len()]);
-    let mut masked = 0;
-    for text in random_texts(RUNS) {
-        assert_eq!(with.mask(&text), without.mask(&text), "\n{text:?}");
-        let shouted = text.to_ascii_uppercase();
-        assert_eq!(with.mask(&shouted), without.mask(&shouted), "\n{shouted:?}");
-        masked += usize::from(with.mask(&text) != text);
-    }
-    assert!(masked > RUNS / 4, "{masked} of the texts have something to hide");
 }
 
 #[test]

@@ -2,32 +2,38 @@
 
 use std::ops::Range;
 
-use super::{MAX_NAME, MIN_VALUE, NameRelation, NamedValue, may_name};
+use memchr::memchr3;
+
+use super::{MAX_NAME, MIN_VALUE, NameRelation, NamedValue};
 use crate::masking::Span;
 
-/// Reports the entries, pairs and rows of a text, which need be neither JSON as a whole nor complete.
-pub(super) fn find(text: &str, found: &mut Vec<NamedValue>) {
-    let mut reader = Reader { text, frames: Vec::new(), found };
+/// Reports the entries, pairs and rows of a text, which need be neither JSON as a whole nor complete, given where words
+/// of names are, in order.
+pub(super) fn find(text: &str, words: &[usize], found: &mut Vec<NamedValue>) {
+    let mut reader = Reader { text, words, frames: Vec::new(), found };
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
-        let byte = bytes[at];
-        at += 1;
+        if reader.frames.is_empty() {
+            // Outside brackets there is nothing to find, and quotes mean nothing.
+            let Some(open) = memchr3(b'{', b'[', b'(', &bytes[at..]) else { break };
+            at += open;
+        }
+        let Some(sign) = bytes[at..].iter().position(|byte| IS_SIGN[usize::from(*byte)]) else { break };
+        at += sign + 1;
+        let byte = bytes[at - 1];
         match byte {
-            b'"' | b'\'' if reader.frames.is_empty() => {}
-            b'"' | b'\'' if byte == b'"' || reader.may_begin_string(at - 1) => {
+            b'"' | b'\'' if byte == b'"' || reader.follows(at - 1, b"{[(,:") => {
                 if let Some(end) = string_end(bytes, at, byte) {
-                    reader.push_scalar(Scalar { place: at..end, string: true });
+                    reader.push_string(at..end);
                     at = end + 1;
                 }
             }
             b'{' => reader.open(Kind::Object),
             b'[' => reader.open(Kind::List),
-            b'(' => {
-                // A Python tuple is an item of a list; other parentheses belong to calls and prose.
-                let in_list = text[..at - 1].trim_end().ends_with(['[', ',', '(']);
-                reader.open(if in_list { Kind::List } else { Kind::Other });
-            }
+            // A Python tuple is an item of a list; other parentheses belong to calls and prose.
+            b'(' if reader.follows(at - 1, b"[,(") => reader.open(Kind::List),
+            b'(' => reader.open(Kind::Other),
             b'}' => reader.close(Kind::Object),
             b']' | b')' => reader.close(Kind::List),
             b':' => reader.colon(),
@@ -36,7 +42,7 @@ pub(super) fn find(text: &str, found: &mut Vec<NamedValue>) {
                 let start = at - 1;
                 at +=
                     bytes[at..].iter().take_while(|byte| byte.is_ascii_alphanumeric() || b".+-".contains(byte)).count();
-                reader.push_scalar(Scalar { place: start..at, string: false });
+                reader.push_scalar(Scalar { place: start..at, string: false, names: false });
             }
             _ => {}
         }
@@ -61,6 +67,8 @@ enum Kind {
 struct Scalar {
     place: Range<usize>,
     string: bool,
+    /// Whether it is short and contains a word of names.
+    names: bool,
 }
 
 /// A list or an object in progress.
@@ -87,19 +95,33 @@ struct Frame {
 
 struct Reader<'a> {
     text: &'a str,
+    /// Where words of names are, from the last string on.
+    words: &'a [usize],
     frames: Vec<Frame>,
     found: &'a mut Vec<NamedValue>,
 }
 
 impl Reader<'_> {
-    /// Reports whether a single quote begins a string here and is not an apostrophe.
-    fn may_begin_string(&self, at: usize) -> bool {
-        self.text[..at].trim_end().ends_with(['{', '[', '(', ',', ':'])
+    /// Reports whether the last character before a place that is no blank is one of these: a single quote after them
+    /// begins a string and is no apostrophe.
+    fn follows(&self, at: usize, signs: &[u8]) -> bool {
+        let before = &self.text[..at];
+        match before.as_bytes().last() {
+            Some(last) if last.is_ascii_alphanumeric() => false,
+            _ => before.trim_end().bytes().next_back().is_some_and(|last| signs.contains(&last)),
+        }
     }
 
-    fn push_scalar(&mut self, said: Scalar) {
+    fn push_string(&mut self, place: Range<usize>) {
+        let passed = self.words.iter().take_while(|word| **word < place.start).count();
+        self.words = &self.words[passed..];
+        let names = place.len() <= MAX_NAME && self.words.first().is_some_and(|word| *word < place.end);
+        self.push_scalar(Scalar { place, string: true, names });
+    }
+
+    fn push_scalar(&mut self, scalar: Scalar) {
         if let Some(frame) = self.frames.last_mut() {
-            frame.last_scalar = Some(said);
+            frame.last_scalar = Some(scalar);
         }
     }
 
@@ -118,8 +140,13 @@ impl Reader<'_> {
             Kind::Object => {
                 let is = |member: &Range<usize>, words| is_one_of(&text[member.clone()], words);
                 match (frame.member.take(), said) {
-                    (Some(member), Some(said)) if said.string && is(&member, NAMES) => frame.name = Some(said),
                     (Some(member), Some(said)) if is(&member, VALUES) => frame.value = Some(said),
+                    // A later name takes the place of an earlier one, whatever it is.
+                    (Some(member), Some(said))
+                        if said.string && (said.names || frame.name.is_some()) && is(&member, NAMES) =>
+                    {
+                        frame.name = Some(said);
+                    }
                     _ => {}
                 }
             }
@@ -180,25 +207,33 @@ impl Reader<'_> {
         {
             self.report(name, value, NameRelation::Loose);
         }
-        let named = under(COLUMNS);
+        let has_columns = under(COLUMNS);
         let Some(parent) = self.frames.last_mut() else { return };
-        if parent.kind == Kind::Object && named {
-            parent.columns = frame.items;
-        } else if parent.kind == Kind::List && frame.count == frame.items.len() {
-            if parent.columns.is_empty() && parent.count == 0 {
-                parent.columns = frame.items;
-            } else if parent.columns.len() == frame.items.len() {
-                let cells = parent.columns.clone().into_iter().zip(frame.items);
-                for (name, value) in cells.filter_map(|(name, value)| Some((name?, value?))) {
-                    self.report(&name, &value, NameRelation::Loose);
+        let is_header = match parent.kind {
+            Kind::Object => has_columns,
+            _ => parent.columns.is_empty() && parent.count == 0 && frame.count == frame.items.len(),
+        };
+        if is_header && parent.kind != Kind::Other {
+            let names = frame.items.iter().flatten().any(|item| item.names);
+            parent.columns = if names { frame.items } else { Vec::new() };
+        } else if parent.kind == Kind::List
+            && frame.count == frame.items.len()
+            && parent.columns.len() == frame.items.len()
+        {
+            let columns = std::mem::take(&mut parent.columns);
+            for (name, value) in columns.iter().zip(&frame.items) {
+                if let (Some(name), Some(value)) = (name, value) {
+                    self.report(name, value, NameRelation::Loose);
                 }
+            }
+            if let Some(parent) = self.frames.last_mut() {
+                parent.columns = columns;
             }
         }
     }
 
     fn report(&mut self, name: &Scalar, value: &Scalar, bond: NameRelation) {
-        let named = name.string && name.place.len() <= MAX_NAME && may_name(&self.text[name.place.clone()]);
-        if !named || value.place.len() < MIN_VALUE {
+        if !name.names || value.place.len() < MIN_VALUE {
             return;
         }
         let span = Span::new(value.place.start, value.place.end);
@@ -222,19 +257,66 @@ fn string_end(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
     Some(bytes.len())
 }
 
-/// Reports whether a name is one of these words, which blanks separate, in any case.
-fn is_one_of(name: &str, words: &str) -> bool {
-    words.split(' ').any(|word| name.eq_ignore_ascii_case(word))
+/// The bytes that mean something in a list or object, by value.
+const IS_SIGN: [bool; 256] = {
+    let mut is_sign = [false; 256];
+    let signs = b"\"'{}[](),:0123456789";
+    let mut at = 0;
+    while at < signs.len() {
+        is_sign[signs[at] as usize] = true;
+        at += 1;
+    }
+    is_sign
+};
+
+/// Reports whether a name is one of these words, in any case.
+fn is_one_of(name: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| name.eq_ignore_ascii_case(word))
 }
 
 /// The members that contain the name of an entry.
-const NAMES: &str = "name key k field variable var parameter param header property attribute setting label env option";
+const NAMES: &[&str] = &[
+    "name",
+    "key",
+    "k",
+    "field",
+    "variable",
+    "var",
+    "parameter",
+    "param",
+    "header",
+    "property",
+    "attribute",
+    "setting",
+    "label",
+    "env",
+    "option",
+];
 /// The members that contain its value.
-const VALUES: &str = "value val v";
+const VALUES: &[&str] = &["value", "val", "v"];
 /// Keys of lists that contain names.
-const LISTS: &str = "required enum fields keys names headers types labels tags properties options columns order \
-    scopes include exclude ignore topics keywords";
-const COLUMNS: &str = "columns fields header headers keys names";
-const ROWS: &str = "rows data values records items";
+const LISTS: &[&str] = &[
+    "required",
+    "enum",
+    "fields",
+    "keys",
+    "names",
+    "headers",
+    "types",
+    "labels",
+    "tags",
+    "properties",
+    "options",
+    "columns",
+    "order",
+    "scopes",
+    "include",
+    "exclude",
+    "ignore",
+    "topics",
+    "keywords",
+];
+const COLUMNS: &[&str] = &["columns", "fields", "header", "headers", "keys", "names"];
+const ROWS: &[&str] = &["rows", "data", "values", "records", "items"];
 const MAX_DEPTH: usize = 64;
 const MAX_ITEMS: usize = 64;

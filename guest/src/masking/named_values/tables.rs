@@ -2,31 +2,42 @@
 
 use std::ops::Range;
 
+use memchr::{memchr, memrchr};
+
 use super::{MAX_NAME, MIN_VALUE, NameRelation, NamedValue, may_name};
 use crate::masking::Span;
 
-/// Reports the cells of tables and the values below names.
-pub(super) fn find(text: &str, found: &mut Vec<NamedValue>) {
-    let mut header: Option<Header> = None;
+/// Reports the cells of tables and the values below names, given where words of names are, in order.
+pub(super) fn find(text: &str, words: &[usize], found: &mut Vec<NamedValue>) {
+    let mut words = words;
     let mut start = 0;
-    while start < text.len() {
+    loop {
+        words = &words[words.partition_point(|word| *word < start)..];
+        let Some(word) = words.first() else { return };
+        start = memrchr(b'\n', &text.as_bytes()[..*word]).map_or(0, |newline| newline + 1);
         let (line, next) = line_at(text, start);
-        let row = header.as_ref().is_some_and(|header| header.row(text, start, line, found));
-        if !row {
-            let near = &line[line.ceil_char_boundary(line.len().saturating_sub(MAX_LINE))..];
-            let named = may_name(near);
-            header = if named && line.len() <= MAX_LINE { Header::read(text, start, line, next) } else { None };
-            if named {
-                below(text, start, line, next, found);
-            }
+        let header = if line.len() <= MAX_LINE { Header::read(text, start, line, next) } else { None };
+        let near = start + line.len().saturating_sub(MAX_LINE);
+        if words.iter().take_while(|word| **word < next).any(|word| *word >= near) {
+            below(text, start, line, next, found);
         }
         start = next;
+        // The rows follow; the first line that is none may be the header of the next table.
+        while let Some(header) = &header
+            && start < text.len()
+        {
+            let (line, next) = line_at(text, start);
+            if !header.row(text, start, line, found) {
+                break;
+            }
+            start = next;
+        }
     }
 }
 
 /// Returns a line without its line break, and the position of the next line.
 fn line_at(text: &str, start: usize) -> (&str, usize) {
-    let end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+    let end = memchr(b'\n', &text.as_bytes()[start..]).map_or(text.len(), |at| start + at);
     (text[start..end].trim_end_matches('\r'), (end + 1).min(text.len()))
 }
 
@@ -75,17 +86,22 @@ struct Header {
 
 impl Header {
     fn read(text: &str, start: usize, line: &str, next: usize) -> Option<Header> {
+        let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ' | '(' | ')' | '#');
+        // Most lines are no header, and this is sooner seen than which cells they have.
+        let is_any = |c: char| is_letter(c) || matches!(c, '\t' | '|' | ';' | ',' | '"') || c.is_whitespace();
+        if line.ends_with('.') || !line.chars().all(is_any) {
+            return None;
+        }
         let delimiter = ['\t', '|', ';', ','].into_iter().find(|delimiter| line.contains(*delimiter))?;
         let names = cells(start, line, delimiter);
         let fits = |name: &Range<usize>| {
             let name = &text[name.clone()];
-            let letter = |c: char| c.is_alphanumeric() || "_-. ()#".contains(c);
             (1..=MAX_CELL).contains(&name.len())
-                && name.chars().all(letter)
+                && name.chars().all(is_letter)
                 && name.contains(char::is_alphabetic)
                 && name.split(' ').count() <= 3
         };
-        if !(2..=MAX_COLUMNS).contains(&names.len()) || !names.iter().all(fits) || line.ends_with('.') {
+        if !(2..=MAX_COLUMNS).contains(&names.len()) || !names.iter().all(fits) {
             return None;
         }
         let ruled = is_rule(line_at(text, next).0);
@@ -134,12 +150,13 @@ fn cells(start: usize, line: &str, delimiter: char) -> Vec<Range<usize>> {
         *c == delimiter && !quoted
     });
     for end in ends.map(|(at, _)| at).chain([line.len()]) {
-        let cell = &line[from..end];
-        let mut inner = cell.trim();
+        let cell = line[from..end].trim_start();
+        let mut at = start + end - cell.len();
+        let mut inner = cell.trim_end();
         if let Some(unquoted) = inner.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
             inner = unquoted;
+            at += 1;
         }
-        let at = start + from + cell.find(inner).unwrap_or(0);
         cells.push(at..at + inner.len());
         from = (end + delimiter.len_utf8()).min(line.len());
         if cells.len() > MAX_COLUMNS + 2 {
