@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use memchr::memchr_iter;
 use regex::{Regex, RegexBuilder};
 
 use crate::json;
@@ -331,9 +332,8 @@ impl Masker {
 
     /// Returns what is already masked: masks, redactions and the replacements of custom masks, in order.
     fn done(&self, text: &str) -> Vec<(usize, usize)> {
-        let mut done: Vec<(usize, usize)> = text
-            .match_indices('[')
-            .filter_map(|(at, _)| values::mask_length(&text[at..]).map(|length| (at, at + length)))
+        let mut done: Vec<(usize, usize)> = memchr_iter(b'[', text.as_bytes())
+            .filter_map(|at| values::mask_length(&text[at..]).map(|length| (at, at + length)))
             .collect();
         for replacement in self.replacements[..self.custom.len()].iter().filter(|text| !text.is_empty()) {
             done.extend(text.match_indices(replacement.as_str()).map(|(at, found)| (at, at + found.len())));
@@ -350,29 +350,41 @@ impl Masker {
     /// Replaces spans in JSON, and makes sure that the result is JSON.
     fn replace_in_json(&self, text: &str, mut spans: Vec<Span>) -> String {
         let mut tokens = escapes::tokens(text).peekable();
+        // Up to where the strings with spans have been read for escapes.
+        let mut read = 0;
+        let mut is_certain = true;
         spans.sort_unstable_by_key(|span| span.start);
         spans.retain_mut(|span| {
             while tokens.next_if(|token| token.end <= span.start).is_some() {}
+            let is_custom = span.rank < self.custom.len();
             let token = tokens.peek().filter(|token| token.start <= span.start);
             match token {
-                Some(token) if token.string && span.end <= token.end => span.level = span.level.max(1),
+                Some(token) if token.string && span.end <= token.end => {
+                    span.level = span.level.max(1);
+                    // A part of a string may be replaced if that leaves all its escapes whole.
+                    read = escapes::next_whole(text, read.max(token.start), span.start);
+                    is_certain &= span.quoted.is_none()
+                        && read == span.start
+                        && escapes::next_whole(text, read, span.end) == span.end;
+                }
                 // A part of a number cannot be replaced, but the whole number can, by a string.
                 Some(token) if span.end <= token.end => {
                     *span = Span { start: token.start, end: token.end, quoted: Some(0), ..*span };
+                    is_certain &= !is_custom;
                 }
                 // The built-in rules mistake `"password:"` for a key and an opening quote; custom rules mean what they
                 // match.
-                Some(token) if span.quoted.is_none() && span.rank >= self.custom.len() => span.end = token.end,
-                None if span.quoted.is_none() && span.rank >= self.custom.len() => return false,
-                _ => {}
+                Some(token) if span.quoted.is_none() && !is_custom => {
+                    span.end = token.end;
+                    is_certain = false;
+                }
+                None if span.quoted.is_none() && !is_custom => return false,
+                _ => is_certain = false,
             }
             true
         });
         let masked = self.replace(text, merge(spans));
-        match json::parse(&masked) {
-            Ok(_) => masked,
-            Err(_) => redacted_json().into_owned(),
-        }
+        if is_certain || json::parse(&masked).is_ok() { masked } else { redacted_json().into_owned() }
     }
 
     /// Replaces the spans, which are sorted and do not overlap.

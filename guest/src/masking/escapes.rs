@@ -42,7 +42,7 @@ pub(super) fn spelt(text: &str) -> Option<View> {
     }
     let mut view = View::default();
     let (mut at, mut copied) = (0, 0);
-    while let Some(slash) = text[at..].find('\\').map(|found| at + found) {
+    while let Some(slash) = memchr(b'\\', &text.as_bytes()[at..]).map(|found| at + found) {
         if let Some(letter) = spelt_letter(&text[slash..]) {
             view.text.push_str(&text[copied..slash]);
             view.text.push(letter);
@@ -97,9 +97,13 @@ fn read(view: &mut View, text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
     let mut end = start;
     let mut escaped = false;
-    while end < bytes.len() && !matches!(bytes[end], b'"' | b'\n') {
-        escaped |= bytes[end] == b'\\';
-        end += if bytes[end] == b'\\' && bytes.get(end + 1).is_some_and(|next| *next != b'\n') { 2 } else { 1 };
+    loop {
+        end = memchr3(b'"', b'\\', b'\n', &bytes[end..]).map_or(bytes.len(), |sign| end + sign);
+        if bytes.get(end) != Some(&b'\\') {
+            break;
+        }
+        escaped = true;
+        end += if bytes.get(end + 1).is_some_and(|next| *next != b'\n') { 2 } else { 1 };
     }
     if !escaped {
         return end;
@@ -116,7 +120,7 @@ fn read(view: &mut View, text: &str, start: usize) -> usize {
     view.turn(start);
     let mut copied = start;
     let mut at = start;
-    while let Some(found) = text[at..end].find('\\') {
+    while let Some(found) = memchr(b'\\', &bytes[at..end]) {
         let slash = at + found;
         let Some((letter, length)) = escape(&bytes[slash + 1..end]) else {
             at = slash + 1;
@@ -160,6 +164,17 @@ fn escape(bytes: &[u8]) -> Option<(char, usize)> {
         _ => return None,
     };
     Some((letter, 1))
+}
+
+/// Reads a JSON string from a place where no escape is open; returns the first such place at or behind another.
+pub(super) fn next_whole(text: &str, from: usize, to: usize) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = from;
+    while at < to {
+        let Some(slash) = memchr(b'\\', &bytes[at..to]) else { return to };
+        at += slash + if bytes.get(at + slash + 1) == Some(&b'u') { SPELT } else { 2 };
+    }
+    at
 }
 
 /// A string without its quotes, a number or a word in a JSON text.
@@ -224,6 +239,14 @@ mod tests {
         assert_eq!(found, [r"secret\u0041", r"\tmore"]);
         let at = view.text.find(BREAK).unwrap();
         assert_eq!(outside(&view, Span::new(at - 1, at + 2)).count(), 0, "a break stands for nothing");
+    }
+
+    #[test]
+    fn a_place_inside_an_escape_is_not_whole() {
+        let text = r"a\n\u0041b";
+        for (to, expected) in [(0, 0), (1, 1), (2, 3), (3, 3), (4, 9), (8, 9), (9, 9), (10, 10)] {
+            assert_eq!(next_whole(text, 0, to), expected, "{to}");
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! A text as a reader sees it: without invisible characters, and with plain letters instead of look-alikes that Unicode
 //! treats as equal (`ｐａｓｓｗｏｒｄ`). Rules search it in addition to the original text.
 
+use memchr::memchr2;
+
 use super::view::View;
 
 /// What happens to a character.
@@ -14,8 +16,7 @@ pub(super) enum Fold {
 /// Returns the text as a reader sees it, if that differs.
 pub(super) fn text_as_seen(text: &str) -> Option<View> {
     // Most texts have few letters beyond ASCII.
-    let is_plain = |chunk: &str| chunk.is_ascii() || chunk.chars().all(|c| as_seen(c) == Fold::Keep);
-    if chunks(text).all(is_plain) { None } else { folded(text, as_seen) }
+    folded(text, str::is_ascii, as_seen)
 }
 
 /// Cuts a text into small pieces.
@@ -30,25 +31,34 @@ fn chunks(text: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the text without line breaks, if it has any.
 pub(super) fn one_line(text: &str) -> Option<View> {
-    folded(text, |c| if matches!(c, '\n' | '\r') { Fold::Drop } else { Fold::Keep })
+    let fold = |c| if matches!(c, '\n' | '\r') { Fold::Drop } else { Fold::Keep };
+    folded(text, |piece| memchr2(b'\n', b'\r', piece.as_bytes()).is_none(), fold)
 }
 
-fn folded(text: &str, fold: impl Fn(char) -> Fold) -> Option<View> {
-    if text.chars().all(|c| fold(c) == Fold::Keep) {
+/// Folds the characters of a text, except in pieces that are known to stay; returns `None` if all stay.
+fn folded(text: &str, stays: impl Fn(&str) -> bool, fold: impl Fn(char) -> Fold) -> Option<View> {
+    let mut view = View::default();
+    let (mut start, mut copied) = (0, 0);
+    for piece in chunks(text) {
+        let letters = if stays(piece) { "" } else { piece };
+        for (at, c) in letters.char_indices() {
+            let fold = fold(c);
+            if fold == Fold::Keep {
+                continue;
+            }
+            view.text.push_str(&text[copied..start + at]);
+            if let Fold::As(seen) = fold {
+                view.text.push(seen);
+            }
+            copied = start + at + c.len_utf8();
+            view.turn(copied);
+        }
+        start += piece.len();
+    }
+    if copied == 0 {
         return None;
     }
-    let mut view = View::default();
-    for (at, c) in text.char_indices() {
-        let fold = fold(c);
-        match fold {
-            Fold::Keep => view.text.push(c),
-            Fold::Drop => {}
-            Fold::As(seen) => view.text.push(seen),
-        }
-        if fold != Fold::Keep {
-            view.turn(at + c.len_utf8());
-        }
-    }
+    view.text.push_str(&text[copied..]);
     Some(view)
 }
 

@@ -12,16 +12,40 @@ mod flow;
 
 /// Reports the values under `data` and `stringData` of each Secret.
 pub(super) fn find(text: &str, report: &mut dyn FnMut(Span)) {
-    let contains = |word: &str| memmem::find(text.as_bytes(), word.as_bytes()).is_some();
-    if has_data(text.as_bytes()) && ["kind", "apiVersion", "type"].into_iter().any(contains) {
+    if has_data(text.as_bytes()) && may_have_secret(text) {
         flow::scan(text).into_iter().chain(block::scan(text)).for_each(report);
     }
 }
 
+/// Reports whether a text may say that something is a Secret: by its kind, by its type, or by the version of an object
+/// that breaks off before its kind.
+fn may_have_secret(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let contains = |word: &str| memmem::find(bytes, word.as_bytes()).is_some();
+    let has_value = |word: &str| {
+        let begins = |at: &usize| bytes[..*at].last().is_none_or(|byte| is_blank(byte) || b"{}[],:\"'".contains(byte));
+        let ends = |at: usize| {
+            let after = bytes[at + word.len()..].iter().find(|byte| matches!(byte, b'\n' | 0) || !is_blank(byte));
+            word.ends_with('/') || after.is_none_or(|byte| b"\n{}[],\"'#\0".contains(byte))
+        };
+        memmem::find_iter(bytes, word).filter(begins).any(ends)
+    };
+    if !["kind", "apiVersion", "type"].into_iter().any(contains) {
+        return false;
+    }
+    // The kind may break off, too.
+    let is_short = |rest: &str| rest.chars().filter(|c| !c.is_whitespace()).nth(64).is_none();
+    ["Secret", "SecretList", "Opaque", "kubernetes.io/", "v1"].into_iter().any(has_value)
+        || memmem::rfind(bytes, b"kind").is_some_and(|at| is_short(&text[at..]))
+}
+
+/// Reports whether a byte is blank or part of a blank that is not ASCII.
+fn is_blank(byte: &u8) -> bool {
+    *byte <= b' ' || !byte.is_ascii()
+}
+
 /// Reports whether a text may have a member `data`, `stringData` or `string_data`; most that say `data` have none.
 fn has_data(text: &[u8]) -> bool {
-    // Blanks need not be ASCII.
-    let is_blank = |byte: &u8| *byte <= b' ' || !byte.is_ascii();
     memmem::find_iter(text, "ata").any(|at| {
         let is_member = |start: &&str| {
             let before = text[..at].strip_suffix(start.as_bytes());

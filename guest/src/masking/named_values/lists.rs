@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use memchr::memchr3;
+use memchr::{memchr, memchr3};
 
 use super::{MAX_NAME, MIN_VALUE, NameRelation, NamedValue};
 use crate::masking::Span;
@@ -243,15 +243,19 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the end of the string that begins here, or the end of the text if it is cut off.
+/// Returns the end of the string that begins here, or the end of the text if it is cut off. The end of a line or a break
+/// before that means that it is no string.
 fn string_end(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
     let mut at = start;
     while at < bytes.len() {
-        match bytes[at] {
-            byte if byte == quote => return Some(at),
-            b'\\' => at += 2,
-            b'\n' | 0 => return None,
-            _ => at += 1,
+        let sign = memchr3(quote, b'\\', b'\n', &bytes[at..]).map_or(bytes.len(), |sign| at + sign);
+        if memchr(0, &bytes[at..sign]).is_some() {
+            return None;
+        }
+        match bytes.get(sign) {
+            Some(b'\\') => at = sign + 2,
+            Some(b'\n') => return None,
+            _ => return Some(sign),
         }
     }
     Some(bytes.len())
