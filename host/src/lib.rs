@@ -99,6 +99,7 @@ mod lock;
 mod ownership;
 mod plan;
 mod private_files;
+mod sha256;
 mod spill;
 mod spin_wait;
 mod stats;

@@ -5,9 +5,8 @@
 
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
-
 use super::variables::Variables;
+use crate::sha256::sha256_hex;
 
 /// The variable that lists the toolgate processes above, the outermost first.
 pub const LINEAGE: &str = "TOOLGATE_LINEAGE";
@@ -72,7 +71,7 @@ fn digests(file: &Path, text: &str) -> (String, String) {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    let mut digest = format!("{:x}", Sha256::digest(bytes));
+    let mut digest = sha256_hex(bytes);
     digest.truncate(LETTERS);
     digest
 }

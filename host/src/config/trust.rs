@@ -8,10 +8,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
-
 use super::variables::Variables;
 use crate::private_files;
+use crate::sha256::{Sha256, sha256_hex};
 
 /// The store of configuration files that the user trusts.
 #[derive(Debug, Clone)]
@@ -72,22 +71,20 @@ impl TrustRecord {
             (Some(folder), Some(name)) => fs::canonicalize(folder)?.join(name),
             _ => absolute,
         };
-        Ok(TrustRecord { path, digest: hex(Sha256::new().chain_update(content)) })
+        Ok(TrustRecord { path, digest: sha256_hex(content) })
     }
 
     fn file_name(&self) -> String {
-        let path = self.path.as_os_str().as_encoded_bytes();
-        hex(Sha256::new().chain_update(&self.digest).chain_update(path)) + ".json"
+        let mut name = Sha256::new();
+        name.update(&self.digest);
+        name.update(self.path.as_os_str().as_encoded_bytes());
+        name.hex() + ".json"
     }
 
     fn text(&self) -> String {
         // The lossy path is for people; the name of the record covers the exact one.
         serde_json::json!({ "path": self.path.to_string_lossy(), "sha256": self.digest }).to_string() + "\n"
     }
-}
-
-fn hex(hash: Sha256) -> String {
-    format!("{:x}", hash.finalize())
 }
 
 /// Returns the user's folder for the state of programs.

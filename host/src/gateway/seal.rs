@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::hmac;
 use serde_json::value::RawValue;
-use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::lock::lock;
@@ -138,7 +138,7 @@ impl StateSealer {
         true
     }
 
-    /// Computes the authentication tag of a state (HMAC-SHA256, RFC 2104).
+    /// Computes the authentication tag of a state (HMAC-SHA256).
     fn tag(
         &self,
         stage: ApprovalStage,
@@ -146,22 +146,16 @@ impl StateSealer {
         subject: &SealedCall,
         inner: Option<&RawValue>,
     ) -> Option<[u8; 32]> {
-        let key = self.key?;
-        let block = |mask: u8| {
-            let mut block = [mask; 64];
-            block.iter_mut().zip(key).for_each(|(byte, of_key)| *byte ^= of_key);
-            block
-        };
-        let mut digest = Sha256::new().chain_update(block(0x36));
+        let mut tag = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &self.key?));
         let SealedCall { principal, server, tool, arguments, rules } = subject;
         let numbers = [number, until, rules.0, rules.1].map(u64::to_be_bytes);
         let texts = [stage.name(), principal, server, tool, arguments, inner.map_or("", RawValue::get)];
         for part in texts.iter().map(|text| text.as_bytes()).chain([numbers.as_flattened()]) {
             // With its length, so that different calls cannot have the same input.
-            digest.update((part.len() as u64).to_be_bytes());
-            digest.update(part);
+            tag.update(&(part.len() as u64).to_be_bytes());
+            tag.update(part);
         }
-        Some(Sha256::new().chain_update(block(0x5c)).chain_update(digest.finalize()).finalize().into())
+        tag.sign().as_ref().try_into().ok()
     }
 }
 

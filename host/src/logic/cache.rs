@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::private_files;
+use crate::sha256::Sha256;
 
 /// Loads the component from the cache, or compiles and stores it; a cache that cannot be used is only a warning.
 pub(crate) fn load<E>(
@@ -52,7 +52,7 @@ fn key(engine: &Engine, digest: &str) -> String {
     digest.hash(&mut feed);
     engine.precompile_compatibility_hash().hash(&mut feed);
     env!("CARGO_PKG_VERSION").hash(&mut feed);
-    format!("{:x}", feed.0.finalize())
+    feed.0.hex()
 }
 
 /// Loads the component from this file; `None` if there is no file, or it is not ours, incomplete, or of another engine.

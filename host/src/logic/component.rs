@@ -5,7 +5,6 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::{Component as Compiled, Linker};
 
@@ -16,6 +15,7 @@ use super::options::{Cache, ComponentOptions};
 use super::state::{MemoryBudget, StoreState};
 use super::{cache, contract, engine, wasi};
 use crate::ownership;
+use crate::sha256::sha256_hex;
 
 /// The component that this crate was built with, as a file contains it.
 pub const EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/logic.wasm"));
@@ -58,7 +58,7 @@ impl Component {
     /// Loads a component from memory.
     pub fn from_bytes(bytes: &[u8], options: &ComponentOptions) -> Result<Self, LogicError> {
         check_form(bytes)?;
-        let mut component = Self::load(bytes, format!("{:x}", Sha256::digest(bytes)), options)?;
+        let mut component = Self::load(bytes, sha256_hex(bytes), options)?;
         component.bytes = (component.digest != EMBEDDED_DIGEST).then(|| bytes.into());
         // The generated bindings check the types of functions only when they are looked up in an instance.
         match component.instantiate() {

@@ -9,7 +9,6 @@ use std::time::{Duration, SystemTime};
 
 use rmcp::transport::auth::{AuthError, CredentialStore, StoredCredentials};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::OAuthError;
@@ -17,6 +16,7 @@ use crate::config::trust::state_folder;
 use crate::config::variables::Variables;
 use crate::lock::lock;
 use crate::private_files;
+use crate::sha256::Sha256;
 
 /// The folder that stores tokens, or memory.
 #[derive(Debug, Clone, Default)]
@@ -49,7 +49,7 @@ impl TokenStore {
             hash.update(part.len().to_le_bytes());
             hash.update(part);
         }
-        let name = format!("{:x}.json", hash.finalize());
+        let name = format!("{}.json", hash.hex());
         Arc::new(TokenEntry { file: self.folder.as_ref().map(|folder| folder.join(name)), cache: Mutex::default() })
     }
 }

@@ -1,7 +1,8 @@
 //! Digests: SHA-256 in hexadecimal.
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
+
+use crate::sha256::{Sha256, sha256_hex};
 
 /// The length of a content, and its SHA-256.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +16,7 @@ pub struct ContentDigest {
 impl ContentDigest {
     /// Computes the length and digest of a text.
     pub fn of(text: &str) -> Self {
-        ContentDigest { bytes: text.len() as u64, sha256: sha256(text.as_bytes()) }
+        ContentDigest { bytes: text.len() as u64, sha256: sha256_hex(text.as_bytes()) }
     }
 
     /// Computes the length and digest of several texts, each preceded by its length; `None` if all are empty.
@@ -26,7 +27,7 @@ impl ContentDigest {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part.as_bytes());
         }
-        (bytes > 0).then(|| ContentDigest { bytes, sha256: format!("{:x}", hash.finalize()) })
+        (bytes > 0).then(|| ContentDigest { bytes, sha256: hash.hex() })
     }
 
     /// Returns the length and the first digits, for people.
@@ -35,27 +36,12 @@ impl ContentDigest {
     }
 }
 
-/// Returns the SHA-256 of some bytes, in hexadecimal.
-pub(super) fn sha256(bytes: &[u8]) -> String {
-    format!("{:x}", Sha256::digest(bytes))
-}
-
 /// Returns the digest of a value in JSON.
 pub(super) fn json_sha256<T: Serialize + ?Sized>(value: &T) -> String {
-    sha256(&serde_json::to_vec(value).expect("keys are strings, so it is always JSON"))
+    sha256_hex(&serde_json::to_vec(value).expect("keys are strings, so it is always JSON"))
 }
 
 /// Shortens a digest to its first digits, for people.
 pub fn short(digest: &str) -> &str {
     digest.get(..12).unwrap_or(digest)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_digest_is_that_of_sha_256() {
-        assert_eq!(sha256(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    }
 }

@@ -6,13 +6,14 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::digest::{sha256, short};
+use super::digest::short;
 use super::folder::{self, Segment, SharedPart};
 use super::keyed::{Keyed, KeyedOffers, KeyedSettings};
 use super::line::{FIRST, LineDamage, LineSeal};
 use crate::contract_json::ToolJson;
 use crate::lock::lock;
 use crate::logic::types::Tool;
+use crate::sha256::sha256_hex;
 
 /// The lines of all record files in a folder.
 pub struct RecordLines {
@@ -260,7 +261,7 @@ impl SharedParts {
             io::ErrorKind::NotFound => missing(),
             _ => SharedPartError::Unreadable { path: path.clone(), why: error.to_string() },
         })?;
-        if sha256(&bytes) == digest { Ok(bytes) } else { Err(SharedPartError::Changed(path)) }
+        if sha256_hex(&bytes) == digest { Ok(bytes) } else { Err(SharedPartError::Changed(path)) }
     }
 }
 
@@ -302,7 +303,7 @@ mod tests {
             RecordWriter::new(RecordOptions { max_segment: 4 << 10, ..RecordOptions::new(dir.to_owned()) });
         let mut line = Vec::new();
         while folder::segments(dir).map_or(0, |segments| segments.len()) < files {
-            let digest = writer.seal(&record(), &mut line);
+            let digest = writer.seal(&mut record(), &mut line);
             writer.append(&line, digest).unwrap();
             writer.flush().unwrap();
         }

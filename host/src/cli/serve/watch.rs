@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use sha2::{Digest, Sha256};
+use crate::sha256::sha256;
 
 /// A watched file.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ impl WatchedFile {
 
     /// Starts to watch a file that was read before, and may have changed since.
     pub(super) fn with_content(path: PathBuf, text: &str) -> Self {
-        WatchedFile { path, stamp: None, content: Some(Sha256::digest(text).into()), permissions: None }
+        WatchedFile { path, stamp: None, content: Some(sha256(text.as_bytes())), permissions: None }
     }
 
     /// Reports whether the content or the permissions have changed since the last check.
@@ -63,7 +63,7 @@ impl WatchedFile {
 pub(super) fn digest(path: &Path) -> Option<[u8; 32]> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(MOST).read_to_end(&mut bytes).ok()?;
-    Some(Sha256::digest(bytes).into())
+    Some(sha256(&bytes))
 }
 
 /// The metadata that changes when a file is written or replaced.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use sha2::{Digest, Sha256};
 
 use super::ClientSession;
 use super::era::{CacheControl, finish_cacheable};
@@ -16,6 +15,7 @@ use crate::lock::lock;
 use crate::logic::LogicError;
 use crate::rpc::code::{HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS};
 use crate::session::{self, Era, ToolHeaders};
+use crate::sha256::Sha256;
 
 /// The tools that the client was last shown, ready to be sent again.
 #[derive(Default)]
@@ -93,7 +93,7 @@ fn digest(items: &[Box<RawValue>]) -> [u8; 32] {
         // A separator that cannot occur in JSON.
         digest.update([0]);
     }
-    digest.finalize().into()
+    digest.finish()
 }
 
 /// Handles `tools/list`. The first list, and the first after servers were added or removed, connects all servers with a

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
-use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use super::error::HttpServerError;
 use crate::gateway::client::Principal;
 use crate::gateway::refusal::RequestRefusal;
+use crate::sha256::{hex, sha256};
 
 /// The accepted tokens and their principals.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +32,7 @@ impl Tokens {
     pub fn draw() -> Option<(String, Self)> {
         let mut bytes = [0; 32];
         rustls::crypto::ring::default_provider().secure_random.fill(&mut bytes).ok()?;
-        let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let token: String = hex(&bytes);
         let tokens = Tokens::new([(token.clone(), Principal::local())]).ok()?;
         Some((token, tokens))
     }
@@ -170,7 +170,7 @@ struct Entry {
 }
 
 fn digest(token: &[u8]) -> [u8; 32] {
-    Sha256::digest(token).into()
+    sha256(token)
 }
 
 fn bearer(value: &[u8]) -> Option<&[u8]> {
