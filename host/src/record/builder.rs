@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
-use super::digest::{ContentDigest, json_sha256};
+use super::digest::ContentDigest;
 use super::directive::RecordedDirective;
 use super::folder::SharedPart;
 use super::keyed::{KeyedOffers, KeyedSettings};
@@ -19,9 +19,9 @@ use super::writer::RecordWriter;
 use crate::calendar::{Utc, millis};
 use crate::config::secrets::Secrets;
 use crate::finished_call::FinishedCall;
-use crate::logic::types::execution::{Condensed, Event, Failed, Settings, ToolCall};
+use crate::logic::types::execution::{Condensed, Directive, Event, Failed, Settings, ToolCall};
 use crate::logic::types::{Failure, RpcFailure, ToolRef, masking};
-use crate::logic::{CallHistory, Component};
+use crate::logic::{CallHistory, Component, OfferedTools};
 
 /// Builds and writes records.
 pub(super) struct RecordBuilder {
@@ -49,7 +49,7 @@ impl RecordBuilder {
         let settings = self.store.settings(&settings, writer)?;
         let masks = !self.raw && masks_anything(&settings.shared.value);
         let key = match masks {
-            true => json_sha256(&(&settings.shared.value.masks, &settings.shared.value.server_settings)).into(),
+            true => self.store.masks_key(&settings.shared.value),
             false => Arc::from(""),
         };
         let (component, replayer) = (&self.component, &mut self.replayer);
@@ -59,6 +59,7 @@ impl RecordBuilder {
         let mut tool_masks = ToolMasks { key, mask: &mut mask };
         let begun = self.store.offers(&offers, &mut tool_masks, writer)?;
         let mut hidden = settings.hidden || begun.hidden;
+        let is_as_received = is_as_received(&directives, &events);
         let (mut steps, offered) = steps(&offers, directives, events, answer, self.raw);
         let mut changes = Vec::with_capacity(steps.len());
         for (step, now) in steps.iter_mut().zip(offered) {
@@ -90,10 +91,10 @@ impl RecordBuilder {
         };
         record.result = caller_digest(&record.steps);
         if masks {
-            self.mask(&settings.shared, &mut record)?;
+            self.mask(&settings.shared, &mut record, is_as_received)?;
         }
         if record.masked.is_empty() {
-            let digest = writer.seal(&record, &mut self.line);
+            let digest = writer.seal(&mut record, &mut self.line);
             if self.is_clean() {
                 return self.append(writer, digest);
             }
@@ -125,7 +126,7 @@ impl RecordBuilder {
             record.unreplayable = Some("the outcome depends on a masked value".to_owned());
             self.mask_directives(settings, &mut record)?;
         }
-        let digest = writer.seal(&record, &mut self.line);
+        let digest = writer.seal(&mut record, &mut self.line);
         if !self.is_clean() {
             return Err(RecordError::Withheld);
         }
@@ -145,8 +146,9 @@ impl RecordBuilder {
         matches!(self.store.secrets().redact(line), Cow::Borrowed(_))
     }
 
-    /// Masks the arguments and answers of the call with its own masks.
-    fn mask(&mut self, settings: &KeyedSettings, record: &mut Record) -> Result<(), RecordError> {
+    /// Masks the arguments and answers of the call with its own masks; the last answer only if the caller did not get it
+    /// as the server sent it, since then there is nothing to mask in it.
+    fn mask(&mut self, settings: &KeyedSettings, record: &mut Record, is_as_received: bool) -> Result<(), RecordError> {
         let (server, read) = target_server(&record.steps);
         let masks = CallMasks::new(settings, server.as_deref());
         let replayer = self.replayer()?;
@@ -164,7 +166,8 @@ impl RecordBuilder {
             record.arguments = if as_read.starts_with('{') { as_read } else { arguments };
             record.masked.push(MaskedPart::Arguments);
         }
-        for event in record.steps.iter_mut().filter_map(|step| step.event.as_mut()) {
+        let masked = record.steps.len() - usize::from(is_as_received);
+        for event in record.steps[..masked].iter_mut().filter_map(|step| step.event.as_mut()) {
             let mut changed = false;
             if let Event::Answered(json) = event {
                 let mut masked = masks.json(replayer, json)?;
@@ -246,6 +249,16 @@ fn start_replayer<'p>(
     match replayer {
         Some(known) => Ok(known),
         None => Ok(replayer.insert(Replayer::new(component.clone()).map_err(ReplayError::from)?)),
+    }
+}
+
+/// Reports whether the caller got the server's last answer exactly as that was, so that its masks found nothing in it.
+fn is_as_received(directives: &[Directive], events: &[(OfferedTools, Event)]) -> bool {
+    match (directives, events.last()) {
+        ([.., Directive::Request(_), Directive::Done(result)], Some((_, Event::Answered(json)))) => {
+            events.len() + 1 == directives.len() && result.answer.as_ref() == Some(json)
+        }
+        _ => false,
     }
 }
 

@@ -35,8 +35,8 @@ pub struct RecordedRequest {
     /// The tool.
     #[serde(flatten)]
     pub tool: ToolRef,
-    /// Its arguments.
-    #[serde(with = "json_text")]
+    /// Its arguments; in a line, empty if they are those of the call.
+    #[serde(with = "json_text", skip_serializing_if = "String::is_empty", default)]
     pub arguments: String,
     /// A result with at most this many bytes of text may be passed through unread.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,6 +151,14 @@ impl RecordedDirective {
         match self {
             RecordedDirective::Request(sent) => Some(&sent.arguments),
             RecordedDirective::Ask(asked) => Some(&asked.arguments),
+            _ => None,
+        }
+    }
+
+    /// Returns the arguments that the directive sends, if any.
+    pub(super) fn sent_arguments_mut(&mut self) -> Option<&mut String> {
+        match self {
+            RecordedDirective::Request(sent) => Some(&mut sent.arguments),
             _ => None,
         }
     }

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::digest::{ContentDigest, sha256};
+use super::digest::ContentDigest;
 use super::directive::RecordedDirective;
 use super::steps::RecordedStep;
 use crate::logic::types::ToolRef;
 use crate::logic::types::execution::ToolCall;
+use crate::sha256::sha256_hex;
 
 /// One call: everything it was decided on, and what was decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,16 +64,22 @@ pub enum MaskedPart {
 }
 
 impl Record {
-    /// Writes the record as one sealed line, and returns its digest.
-    pub fn seal(&self, after: &str, line: &mut Vec<u8>) -> String {
+    /// Writes the record as one sealed line, and returns its digest. Requests with the call's own arguments lose them,
+    /// since the line has them already.
+    pub fn seal(&mut self, after: &str, line: &mut Vec<u8>) -> String {
         line.clear();
+        for sent in self.steps.iter_mut().filter_map(|step| step.directive.sent_arguments_mut()) {
+            if *sent == self.arguments {
+                sent.clear();
+            }
+        }
         serde_json::to_writer(&mut *line, self).expect("a record has string keys only, so it is always JSON");
         // Remove the closing brace to append the seal.
         line.pop();
         line.extend_from_slice(AFTER);
         line.extend_from_slice(after.as_bytes());
         line.push(b'"');
-        let digest = sha256(line);
+        let digest = sha256_hex(line);
         line.extend_from_slice(DIGEST);
         line.extend_from_slice(digest.as_bytes());
         line.extend_from_slice(END);
@@ -138,7 +145,7 @@ impl<'a> LineSeal<'a> {
 
     /// Reports whether the line is unchanged.
     pub fn holds(&self) -> bool {
-        sha256(self.sealed) == self.digest
+        sha256_hex(self.sealed) == self.digest
     }
 }
 
@@ -149,8 +156,16 @@ pub fn read(line: &[u8]) -> Result<Record, LineDamage> {
     }
     // Checking the whole line as UTF-8 once is faster than checking each text.
     let line = str::from_utf8(line).map_err(|_| LineDamage::Unreadable)?;
-    let record: Record = serde_json::from_str(line).map_err(|_| LineDamage::Unreadable)?;
-    if record.v == VERSION { Ok(record) } else { Err(LineDamage::Unreadable) }
+    let mut record: Record = serde_json::from_str(line).map_err(|_| LineDamage::Unreadable)?;
+    if record.v != VERSION {
+        return Err(LineDamage::Unreadable);
+    }
+    for sent in record.steps.iter_mut().filter_map(|step| step.directive.sent_arguments_mut()) {
+        if sent.is_empty() {
+            sent.clone_from(&record.arguments);
+        }
+    }
+    Ok(record)
 }
 
 /// Splits off the digest at the end.

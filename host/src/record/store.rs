@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::value::RawValue;
 
-use super::digest::sha256;
+use super::digest::json_sha256;
 use super::digest_cache::{OfferList, PointerCache};
 use super::folder::SharedPart;
 use super::keyed::Keyed;
@@ -19,6 +19,7 @@ use crate::lock::lock;
 use crate::logic::OfferedTools;
 use crate::logic::types::Tool;
 use crate::logic::types::execution::Settings;
+use crate::sha256::sha256_hex;
 use crate::tool_texts::mask_tools;
 
 /// The reason why a call was not recorded.
@@ -49,6 +50,8 @@ pub(super) struct StoredPart<T> {
 pub(super) struct PartStore {
     secrets: Arc<Mutex<Secrets>>,
     settings: PointerCache<Settings, CachedPart<Arc<Settings>>>,
+    /// The keys of the masks that settings have.
+    masks: PointerCache<Settings, Arc<str>>,
     /// The offered tools that are stored, by the key of the masks that were applied.
     offers: HashMap<Arc<str>, PointerCache<OfferList, CachedPart<OfferedTools>>>,
     tools: HashMap<Arc<str>, ToolsCache>,
@@ -75,7 +78,13 @@ struct CachedPart<V> {
 
 impl PartStore {
     pub(super) fn new(secrets: Arc<Mutex<Secrets>>) -> Self {
-        PartStore { secrets, settings: PointerCache::default(), offers: HashMap::new(), tools: HashMap::new() }
+        PartStore {
+            secrets,
+            settings: PointerCache::default(),
+            masks: PointerCache::default(),
+            offers: HashMap::new(),
+            tools: HashMap::new(),
+        }
     }
 
     pub(super) fn secrets(&self) -> MutexGuard<'_, Secrets> {
@@ -97,6 +106,11 @@ impl PartStore {
         let known = CachedPart { digest: put(SharedPart::Settings, &json, writer)?, replacement };
         self.settings.insert(settings, known.clone());
         Ok(known.stored(settings))
+    }
+
+    /// Returns a key for the masks in these settings; equal keys mean equal masks.
+    pub(super) fn masks_key(&mut self, settings: &Arc<Settings>) -> Arc<str> {
+        self.masks.get_or_insert(settings, || json_sha256(&(&settings.masks, &settings.server_settings)).into())
     }
 
     pub(super) fn offers(
@@ -208,7 +222,7 @@ fn masked_tools(server: &str, tools: &[Tool], masks: &mut ToolMasks<'_>) -> Resu
 }
 
 fn put(part: SharedPart, json: &str, writer: &mut RecordWriter) -> Result<Arc<str>, RecordError> {
-    let digest: Arc<str> = sha256(json.as_bytes()).into();
+    let digest: Arc<str> = sha256_hex(json.as_bytes()).into();
     writer.store_part(part, &digest, json.as_bytes())?;
     Ok(digest)
 }

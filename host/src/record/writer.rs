@@ -110,7 +110,7 @@ impl RecordWriter {
     }
 
     /// Writes the record into `line` as the next line, and returns its digest.
-    pub(super) fn seal(&self, record: &Record, line: &mut Vec<u8>) -> String {
+    pub(super) fn seal(&self, record: &mut Record, line: &mut Vec<u8>) -> String {
         record.seal(&self.last, line)
     }
 

@@ -64,6 +64,17 @@ fn a_record_of_a_small_call_is_small_and_reads_as_it_was() {
 }
 
 #[test]
+fn arguments_that_are_sent_as_the_model_wrote_them_stand_in_the_line_once() {
+    let mut record = record();
+    record.arguments = r#"{"a":1,"b":2}"#.to_owned();
+    let mut line = Vec::new();
+    record.clone().seal(FIRST, &mut line);
+    let text = String::from_utf8(line.clone()).unwrap();
+    assert_eq!((text.matches(r#""arguments":"#).count(), text.matches(r#"\"b\":2"#).count()), (1, 1), "{text}");
+    assert_eq!(read(&line), Ok(record));
+}
+
+#[test]
 fn every_byte_that_is_changed_is_noticed() {
     let mut line = Vec::new();
     record().seal(FIRST, &mut line);

@@ -11,7 +11,7 @@ pub fn rules(dir: &Path) -> RecordOptions {
 
 pub fn put(writer: &mut RecordWriter, record: &Record) {
     let mut line = Vec::new();
-    let digest = writer.seal(record, &mut line);
+    let digest = writer.seal(&mut record.clone(), &mut line);
     writer.append(&line, digest).unwrap();
 }
 
