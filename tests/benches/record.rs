@@ -4,12 +4,8 @@
 //! processes of their own, one of which records; their processor time is theirs alone.
 
 use std::hint::black_box;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Duration;
 
 use toolgate::decide::Decide;
 use toolgate::gate::{CallOptions, Gate, GateView};
@@ -17,6 +13,7 @@ use toolgate::logic::Supervisor;
 use toolgate::logic::types::execution::{Event, Summary, ToolCall};
 use toolgate::record::{Backtest, Candidate, RecordFilter};
 use toolgate::registry::{Registry, RegistryOptions};
+use toolgate_tests::gateway::Gateway;
 use toolgate_tests::race::{base, compare, race};
 
 fn main() {
@@ -26,29 +23,18 @@ fn main() {
 
 /// A gateway that records against one that does not.
 fn gateways() {
-    let folder = std::env::current_exe().expect("a bench has a path");
-    let release = folder.ancestors().nth(2).expect("benches lie in target/release/deps").to_owned();
-    let toolgate = release.join("toolgate");
-    if !toolgate.exists() {
-        println!("a gateway that records: SKIPPED, first run `cargo build --release --workspace`");
-        return;
-    }
     let place = tempfile::tempdir().expect("a folder can be made");
     let config = place.path().join("toolgate.yaml");
     let yaml = format!("servers: {{it: {{command: {:?}, protocol: legacy, eager: true}}}}", env!("CARGO_BIN_EXE_echo"));
     std::fs::write(&config, yaml).expect("the folder is writable");
     let records = place.path().join("records");
-    let plain = Gateway::start(&toolgate, &config, None);
-    let recording = Gateway::start(&toolgate, &config, Some(&records));
-    let (mut one, mut other) = (plain.client(), recording.client());
+    let plain = Gateway::start(["--config".as_ref(), config.as_os_str()]);
+    let recording = Gateway::start(["--config".as_ref(), config.as_os_str(), "--record".as_ref(), records.as_os_str()]);
+    let arguments = format!(r#"{{"text":"{TEXT}"}}"#);
     let mut times = [Vec::new(), Vec::new()];
     for _ in 0..ROUNDS {
-        for (client, times) in [&mut one, &mut other].into_iter().zip(&mut times) {
-            for _ in 0..IN_A_ROW {
-                let since = Instant::now();
-                client.call();
-                times.push(since.elapsed());
-            }
+        for (gateway, times) in [&plain, &recording].into_iter().zip(&mut times) {
+            times.extend(gateway.load(1, IN_A_ROW, "it__echo", &arguments));
         }
     }
     let [without, with] = times.map(|mut times| {
@@ -62,7 +48,7 @@ fn gateways() {
     for _ in 0..ROUNDS {
         for (gateway, cpu) in [&plain, &recording].into_iter().zip(&mut cpu) {
             let before = gateway.cpu();
-            gateway.side_by_side();
+            gateway.load(AT_A_TIME, SIDE_BY_SIDE, "it__echo", &arguments);
             *cpu += gateway.cpu() - before;
         }
     }
@@ -156,113 +142,6 @@ fn within(what: &str, ratio: f64, most: f64) {
 
 fn verdict(good: bool) -> &'static str {
     if good { "ok" } else { "MISSED" }
-}
-
-/// A gateway that runs.
-struct Gateway {
-    process: Child,
-    address: String,
-}
-
-impl Gateway {
-    fn start(toolgate: &PathBuf, config: &Path, records: Option<&Path>) -> Self {
-        let mut command = Command::new(toolgate);
-        command.args(["serve", "--http", "127.0.0.1:0", "--config"]).arg(config);
-        if let Some(records) = records {
-            command.arg("--record").arg(records);
-        }
-        let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the gateway starts");
-        let mut lines = BufReader::new(process.stderr.take().expect("it has one")).lines();
-        let listening = lines.find_map(|line| line.ok()?.split_once("//").map(|(_, rest)| rest.to_owned()));
-        let address = listening.expect("it says where").trim_end_matches("/mcp").to_owned();
-        // What else it has to say is read, so that it never waits.
-        std::thread::spawn(move || lines.for_each(drop));
-        Gateway { process, address }
-    }
-
-    fn client(&self) -> Client {
-        Client::new(&self.address)
-    }
-
-    /// Its processor time, in the ticks of the system.
-    fn cpu(&self) -> Duration {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).expect("it runs on Linux");
-        let fields: Vec<&str> = stat.rsplit(") ").next().expect("it has fields").split(' ').collect();
-        let ticks: u64 = fields[11..13].iter().map(|field| field.parse::<u64>().expect("a number")).sum();
-        Duration::from_millis(ticks * 10)
-    }
-
-    fn side_by_side(&self) {
-        let left = AtomicUsize::new(SIDE_BY_SIDE);
-        std::thread::scope(|scope| {
-            for _ in 0..AT_A_TIME {
-                scope.spawn(|| {
-                    let mut client = self.client();
-                    while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
-                        client.call();
-                    }
-                });
-            }
-        });
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        // A signal, so that what was recorded last is written.
-        let _ = Command::new("kill").arg(self.process.id().to_string()).status();
-        let _ = self.process.wait();
-    }
-}
-
-/// A client of 2026-07-28 on one connection.
-struct Client {
-    stream: BufReader<TcpStream>,
-    request: Vec<u8>,
-    line: String,
-    body: Vec<u8>,
-}
-
-impl Client {
-    fn new(address: &str) -> Self {
-        let stream = TcpStream::connect(address).expect("it listens");
-        stream.set_nodelay(true).expect("it is a socket");
-        let meta = concat!(
-            r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
-            r#""io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"#,
-            r#""io.modelcontextprotocol/clientCapabilities":{}}"#
-        );
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"it__echo","arguments":{{"text":"{TEXT}"}},"_meta":{meta}}}}}"#
-        );
-        let head = format!(
-            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-             Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n\
-             Mcp-Name: it__echo\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        );
-        let request = [head.as_bytes(), body.as_bytes()].concat();
-        Client { stream: BufReader::new(stream), request, line: String::new(), body: Vec::new() }
-    }
-
-    fn call(&mut self) {
-        self.stream.get_mut().write_all(&self.request).expect("it reads");
-        let mut length = 0;
-        loop {
-            self.line.clear();
-            self.stream.read_line(&mut self.line).expect("it answers");
-            let line = self.line.trim_end().to_ascii_lowercase();
-            if let Some(value) = line.strip_prefix("content-length: ") {
-                length = value.parse().expect("a length is a number");
-            }
-            if line.is_empty() {
-                break;
-            }
-        }
-        self.body.resize(length, 0);
-        self.stream.read_exact(&mut self.body).expect("it answers");
-        assert!(self.body.windows(8).any(|part| part == b"\"result\""), "{}", String::from_utf8_lossy(&self.body));
-    }
 }
 
 const ROUNDS: usize = 10;

@@ -2,6 +2,7 @@
 
 pub mod bare;
 pub mod client;
+pub mod gateway;
 pub mod generate;
 pub mod native;
 pub mod race;
