@@ -19,9 +19,9 @@ use super::writer::RecordWriter;
 use crate::calendar::{Utc, millis};
 use crate::config::secrets::Secrets;
 use crate::finished_call::FinishedCall;
-use crate::logic::types::execution::{Condensed, Directive, Event, Failed, Settings, ToolCall};
+use crate::logic::types::execution::{Condensed, Event, Failed, Settings, ToolCall};
 use crate::logic::types::{Failure, RpcFailure, ToolRef, masking};
-use crate::logic::{CallHistory, Component, OfferedTools};
+use crate::logic::{CallHistory, Component};
 
 /// Builds and writes records.
 pub(super) struct RecordBuilder {
@@ -59,7 +59,6 @@ impl RecordBuilder {
         let mut tool_masks = ToolMasks { key, mask: &mut mask };
         let begun = self.store.offers(&offers, &mut tool_masks, writer)?;
         let mut hidden = settings.hidden || begun.hidden;
-        let is_as_received = is_as_received(&directives, &events);
         let (mut steps, offered) = steps(&offers, directives, events, answer, self.raw);
         let mut changes = Vec::with_capacity(steps.len());
         for (step, now) in steps.iter_mut().zip(offered) {
@@ -91,7 +90,7 @@ impl RecordBuilder {
         };
         record.result = caller_digest(&record.steps);
         if masks {
-            self.mask(&settings.shared, &mut record, is_as_received)?;
+            self.mask(&settings.shared, &mut record)?;
         }
         if record.masked.is_empty() {
             let digest = writer.seal(&mut record, &mut self.line);
@@ -146,9 +145,9 @@ impl RecordBuilder {
         matches!(self.store.secrets().redact(line), Cow::Borrowed(_))
     }
 
-    /// Masks the arguments and answers of the call with its own masks; the last answer only if the caller did not get it
-    /// as the server sent it, since then there is nothing to mask in it.
-    fn mask(&mut self, settings: &KeyedSettings, record: &mut Record, is_as_received: bool) -> Result<(), RecordError> {
+    /// Masks the arguments and answers of the call with its own masks, also what the caller got unmasked: the state that a
+    /// server wants back, images and audio.
+    fn mask(&mut self, settings: &KeyedSettings, record: &mut Record) -> Result<(), RecordError> {
         let (server, read) = target_server(&record.steps);
         let masks = CallMasks::new(settings, server.as_deref());
         let replayer = self.replayer()?;
@@ -166,8 +165,7 @@ impl RecordBuilder {
             record.arguments = if as_read.starts_with('{') { as_read } else { arguments };
             record.masked.push(MaskedPart::Arguments);
         }
-        let masked = record.steps.len() - usize::from(is_as_received);
-        for event in record.steps[..masked].iter_mut().filter_map(|step| step.event.as_mut()) {
+        for event in record.steps.iter_mut().filter_map(|step| step.event.as_mut()) {
             let mut changed = false;
             if let Event::Answered(json) = event {
                 let mut masked = masks.json(replayer, json)?;
@@ -249,16 +247,6 @@ fn start_replayer<'p>(
     match replayer {
         Some(known) => Ok(known),
         None => Ok(replayer.insert(Replayer::new(component.clone()).map_err(ReplayError::from)?)),
-    }
-}
-
-/// Reports whether the caller got the server's last answer exactly as that was, so that its masks found nothing in it.
-fn is_as_received(directives: &[Directive], events: &[(OfferedTools, Event)]) -> bool {
-    match (directives, events.last()) {
-        ([.., Directive::Request(_), Directive::Done(result)], Some((_, Event::Answered(json)))) => {
-            events.len() + 1 == directives.len() && result.answer.as_ref() == Some(json)
-        }
-        _ => false,
     }
 }
 

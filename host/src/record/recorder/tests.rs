@@ -1,8 +1,10 @@
 //! Tests of the recorder, and a finished call for other tests.
 
 use super::*;
-use crate::logic::types::execution::ToolCall;
-use crate::logic::{CallHistory, OfferedTools};
+use crate::decide::Decide;
+use crate::logic::types::execution::{Event, ResultForm, ToolCall};
+use crate::logic::types::{Annotations, Tool};
+use crate::logic::{CallHistory, ComponentOptions, OfferedTools, Supervisor};
 
 const SETTINGS: &str = r#"{
     "policy":{"servers":[],"selection":null,"read_only":false,"destructive":"allow","capabilities":null},
@@ -12,15 +14,37 @@ const SETTINGS: &str = r#"{
 
 /// Returns a finished call without any steps.
 pub(crate) fn finished(arguments: String) -> Arc<FinishedCall> {
-    let history = CallHistory {
+    of_history(CallHistory {
         settings: Arc::new(serde_json::from_str(SETTINGS).unwrap()),
         call: ToolCall { id: "1".to_owned(), name: "a.x".to_owned(), arguments },
         offers: OfferedTools::default(),
         events: Vec::new(),
         directives: Vec::new(),
-    };
+    })
+}
+
+fn of_history(history: CallHistory) -> Arc<FinishedCall> {
     let (at, latency) = (std::time::SystemTime::now(), Duration::ZERO);
     Arc::new(FinishedCall { history, at, latency, principal: None, answer: None, limit: None })
+}
+
+/// Returns a call of a gate with all masks that got this result.
+fn answered(component: &Component, answer: &str) -> Arc<FinishedCall> {
+    let mut logic = Supervisor::new(component.clone()).unwrap();
+    let mut settings = logic.default_settings(&["a".to_owned()]).unwrap();
+    settings.masks.groups.push("all".to_owned());
+    settings.form = ResultForm::PassThrough;
+    let gate = logic.open_gate(&settings).unwrap().unwrap();
+    let annotations = Annotations { read_only: None, destructive: None, idempotent: None, open_world: None };
+    let tool = Tool { name: "x".to_owned(), description: None, input_schema: None, annotations };
+    logic.offer(gate, "a", std::slice::from_ref(&tool)).unwrap();
+    let call = ToolCall { id: "1".to_owned(), name: "a.x".to_owned(), arguments: "{}".to_owned() };
+    let (execution, first) = logic.begin(gate, call.clone()).unwrap();
+    let event = Event::Answered(answer.to_owned());
+    let last = logic.next(execution, event.clone()).unwrap();
+    let offers: OfferedTools = Arc::new(vec![("a".to_owned(), Arc::from([tool]))]);
+    let events = vec![(Arc::clone(&offers), event)];
+    of_history(CallHistory { settings: Arc::new(settings), call, offers, events, directives: vec![first, last] })
 }
 
 /// Returns a recorder without a thread.
@@ -51,4 +75,24 @@ fn calls_that_come_too_fast_are_dropped_and_counted_and_none_waits() {
     let recorder = stuck();
     (0..5).for_each(|_| recorder.take(finished("x".repeat(MOST_BYTES / 4))));
     assert_eq!(recorder.stats().dropped, 2);
+}
+
+#[test]
+fn what_a_caller_must_get_unmasked_is_masked_in_its_record() {
+    let component = Component::embedded(&ComponentOptions::default()).unwrap();
+    let secret = "Zm9vYmFyMTIzNDU2Nzg5MDEyMzQ1Njc4OTA";
+    for answer in [
+        format!(r#"{{"resultType":"input_required","inputRequests":{{}},"requestState":"password={secret}"}}"#),
+        format!(r#"{{"content":[{{"type":"image","mimeType":"image/png","data":"{secret}"}}]}}"#),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let options = RecordOptions::new(dir.path().join("records"));
+        let recorder = Recorder::start(options, &component, &Arc::default()).unwrap();
+        recorder.take(answered(&component, &answer));
+        assert!(recorder.flush(Duration::from_secs(60)));
+        assert_eq!(recorder.stats().written, 1);
+        let segment = crate::record::folder::segments(&dir.path().join("records")).unwrap().remove(0);
+        let text = std::fs::read_to_string(segment.path).unwrap();
+        assert!(text.contains("MASKED") && !text.contains(secret), "{text}");
+    }
 }
