@@ -33,10 +33,10 @@ fn may_have_secret(text: &str) -> bool {
     if !["kind", "apiVersion", "type"].into_iter().any(contains) {
         return false;
     }
-    // The kind may break off, too.
-    let is_short = |rest: &str| rest.chars().filter(|c| !c.is_whitespace()).nth(64).is_none();
+    // The kind may break off, too: on the last line, or in the next few characters.
+    let is_last = |rest: &str| !rest.contains('\n') || rest.chars().filter(|c| !c.is_whitespace()).nth(64).is_none();
     ["Secret", "SecretList", "Opaque", "kubernetes.io/", "v1"].into_iter().any(has_value)
-        || memmem::rfind(bytes, b"kind").is_some_and(|at| is_short(&text[at..]))
+        || memmem::rfind(bytes, b"kind").is_some_and(|at| is_last(&text[at..]))
 }
 
 /// Reports whether a byte is blank or part of a blank that is not ASCII.

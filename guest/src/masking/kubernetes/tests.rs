@@ -1,6 +1,8 @@
 //! Secrets in every place where they have been seen.
 
-use super::find;
+use proptest::prelude::*;
+
+use super::{block, find, flow};
 
 /// The text with each value found replaced by `MASK`.
 fn masked(text: &str) -> String {
@@ -21,6 +23,73 @@ fn check(rows: &[(&str, &str)]) {
         assert_eq!(masked(text), *expected, "\n{text}");
         // A second scan sees masks where values were; it must find the same places and no others.
         assert_eq!(masked(expected), *expected, "\nmasked twice: {text}");
+    }
+}
+
+/// Pieces of manifests, whole and broken off.
+const PIECES: &[&str] = &[
+    "kind: Secret\n",
+    "type: Opaque\n",
+    "type: kubernetes.io/tls\n",
+    "apiVersion: v1\n",
+    "data: {a: x}\n",
+    "data:\n  a: x\n",
+    "kind",
+    "kind: ",
+    "\"kind\":",
+    "Secret",
+    "\"Secret\"",
+    "Sec",
+    "SecretList",
+    "apiVersion: ",
+    "'api_version':",
+    "v1",
+    "type: ",
+    "Opaque",
+    "kubernetes.io/tls",
+    "data:",
+    "\"data\":",
+    "stringData: ",
+    "items:",
+    "a: x",
+    "\"a\":\"x\"",
+    "- ",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"",
+    "'",
+    "#",
+    " # a comment that is longer than all of the rest of the text is, and then some",
+    "\n",
+    "\r\n",
+    "\n  ",
+    " ",
+    "\t",
+    "\u{a0}",
+    "\0",
+    "\\",
+    "é",
+    "---\n",
+    "Secrets",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(10_000) })]
+
+    #[test]
+    fn a_text_that_is_not_scanned_has_no_secret(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..24)) {
+        let text = pieces.concat();
+        let mut found = Vec::new();
+        find(&text, &mut |span| found.push(span));
+        let scanned: Vec<_> = flow::scan(&text).into_iter().chain(block::scan(&text)).collect();
+        // Without these words a text is no manifest.
+        if ["kind", "apiVersion", "type"].iter().any(|word| text.contains(word)) {
+            prop_assert_eq!(found, scanned, "{:?}", text);
+        }
     }
 }
 
@@ -180,6 +249,10 @@ fn a_manifest_ends_where_the_next_one_begins() {
 #[test]
 fn a_secret_that_breaks_off_is_found() {
     check(&[
+        (
+            "data:\n  a: x\nkind: Sec  # with a comment that has more letters than a name and its quotes could ever have",
+            "data:\n  a: MASK\nkind: Sec  # with a comment that has more letters than a name and its quotes could ever have",
+        ),
         (r#"{"kind":"Secret","data":{"a":"eA=="#, r#"{"kind":"Secret","data":{"a":"MASK"#),
         (r#"{"apiVersion":"v1","data":{"a":"x","b":"y"#, r#"{"apiVersion":"v1","data":{"a":"MASK","b":"MASK"#),
         (
