@@ -14,7 +14,7 @@ use toolgate::logic::types::execution::{Event, Summary, ToolCall};
 use toolgate::record::{Backtest, Candidate, RecordFilter};
 use toolgate::registry::{Registry, RegistryOptions};
 use toolgate_tests::gateway::Gateway;
-use toolgate_tests::race::{base, compare, race};
+use toolgate_tests::race::{base, compare, race, verdict, within};
 
 fn main() {
     gateways();
@@ -65,7 +65,8 @@ fn gateways() {
         bytes += text.len();
         lines += text.iter().filter(|byte| **byte == b'\n').count();
     }
-    println!("{:<58} {:>8} B  (at most 2048 B)", "record of a small call", bytes / lines.max(1));
+    let bytes = bytes / lines.max(1);
+    verdict("record of a small call", &format!("{bytes} B"), "at most 2048 B", bytes <= 2048);
     println!("{:<58} {lines:>10}", "calls recorded");
 }
 
@@ -133,15 +134,7 @@ fn replay() {
     base("the loop of directives alone, a call", bare);
     compare("replay, a call", replayed, bare);
     let speed = bare.as_secs_f64() / replayed.as_secs_f64();
-    println!("{:<58} {speed:>8.2} ×  (at least 0.5 ×) {}", "replay, as fast as the loop", verdict(speed >= 0.5));
-}
-
-fn within(what: &str, ratio: f64, most: f64) {
-    println!("{what:<58} {ratio:>8.3} ×  (at most {most} ×) {}", verdict(ratio <= most));
-}
-
-fn verdict(good: bool) -> &'static str {
-    if good { "ok" } else { "MISSED" }
+    verdict("replay, as fast as the loop", &format!("{speed:.2} ×"), "at least 0.5 ×", speed >= 0.5);
 }
 
 const ROUNDS: usize = 10;

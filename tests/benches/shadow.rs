@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use toolgate_tests::gateway::Gateway;
+use toolgate_tests::race::within;
 
 fn main() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
@@ -44,7 +45,7 @@ fn time_of_a_call([plain, shadowed]: &[Gateway; 2]) {
         (times[times.len() / 2], times[times.len() * 99 / 100])
     });
     println!("{:<58} {:>10.2?}", "p50 of a call through a gateway", plain.0);
-    judge("p50 with a shadow policy", shadowed.0.as_secs_f64() / plain.0.as_secs_f64(), 1.03);
+    within("p50 with a shadow policy", shadowed.0.as_secs_f64() / plain.0.as_secs_f64(), 1.03);
     println!("{:<58} {:>10.2?}", "p99 of a call through a gateway", plain.1);
     println!("{:<58} {:>10.2?}", "p99 with a shadow policy", shadowed.1);
 }
@@ -63,17 +64,12 @@ fn work_of_a_call([plain, shadowed]: &[Gateway; 2]) {
     let calls = (ROUNDS * CLIENTS * CALLS) as u32;
     println!("{:<58} {:>10.2?}", "CPU of a call through a gateway, 64 at a time", work[0] / calls);
     println!("{:<58} {:>10.2?}", "the same with a shadow policy", work[1] / calls);
-    judge("CPU with a shadow policy", work[1].as_secs_f64() / work[0].as_secs_f64(), 1.15);
+    within("CPU with a shadow policy", work[1].as_secs_f64() / work[0].as_secs_f64(), 1.15);
 }
 
 /// Has so many clients make so many calls each.
 fn load(gateway: &Gateway, clients: usize, calls: usize) -> Vec<Duration> {
     gateway.load(clients, clients * calls, "it__echo", &format!(r#"{{"text":"{TEXT}"}}"#))
-}
-
-fn judge(what: &str, ratio: f64, limit: f64) {
-    let verdict = if ratio <= limit { "ok" } else { "TOO MUCH" };
-    println!("{what:<58} {ratio:>10.3} × (at most {limit} ×) {verdict}");
 }
 
 /// What became of the calls that the shadow policy was asked about.

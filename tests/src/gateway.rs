@@ -48,9 +48,12 @@ impl Gateway {
     pub fn other(command: &mut Command, port: u16, path: String) -> Self {
         let mut process = command.stdin(Stdio::null()).spawn().expect("the other gateway starts");
         let address = format!("127.0.0.1:{port}");
+        let begun = Instant::now();
+        // It cannot tell when it is ready, so it is tried.
         while TcpStream::connect(&address).is_err() {
             let ended = process.try_wait().expect("its state is known");
             assert!(ended.is_none(), "the other gateway has ended: {ended:?}");
+            assert!(begun.elapsed() < Duration::from_secs(60), "the other gateway does not listen on port {port}");
             thread::sleep(Duration::from_millis(20));
         }
         Gateway { process, address, path }

@@ -38,6 +38,16 @@ pub fn report(what: &str, time: Duration, than: Duration, limit: f64) {
     println!("{what:<58} {time:>10.2?}  {ratio:>5.2} × (at most {limit} ×) {verdict}");
 }
 
+/// Prints a figure, and whether it is as the design wants it.
+pub fn verdict(what: &str, figure: &str, wanted: &str, is_good: bool) {
+    println!("{what:<58} {figure:>10}  ({wanted}) {}", if is_good { "ok" } else { "MISSED" });
+}
+
+/// Prints a ratio, and whether it is within the limit.
+pub fn within(what: &str, ratio: f64, most: f64) {
+    verdict(what, &format!("{ratio:.3} ×"), &format!("at most {most} ×"), ratio <= most);
+}
+
 fn ratio(time: Duration, than: Duration) -> f64 {
     time.as_secs_f64() / than.as_secs_f64()
 }

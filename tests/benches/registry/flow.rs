@@ -12,9 +12,9 @@ use toolgate::logic::{Cache, Component, ComponentOptions, InstanceLimits};
 use toolgate::registry::Registry;
 use toolgate::session::{RequestTimeouts, SessionRequest};
 use toolgate_tests::bare::Pipe;
-use toolgate_tests::race::{base, compare, race, report};
+use toolgate_tests::race::{base, compare, race, report, verdict};
 
-use super::{ECHO, TEXT, call, gate, narrow_runtime, registry, runtime, tell, verdict};
+use super::{ECHO, TEXT, call, gate, narrow_runtime, registry, runtime, tell};
 
 /// Compares with the bare wire.
 pub fn flow() {

@@ -86,11 +86,6 @@ fn lives(pid: u32) -> bool {
     threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok()).any(runs)
 }
 
-/// Prints a figure and whether it is as the design wants it.
-fn verdict(what: &str, figure: &str, wanted: &str, good: bool) {
-    println!("{what:<58} {figure:>10}  ({wanted}) {}", if good { "ok" } else { "MISSED" });
-}
-
 /// Prints a figure, for those who want to know.
 fn tell(what: &str, figure: impl std::fmt::Display) {
     println!("{what:<58} {figure:>10}");

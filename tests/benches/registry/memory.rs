@@ -3,9 +3,9 @@
 use std::process::Command;
 
 use toolgate::logic::{Allocation, Cache, Component, ComponentOptions};
-use toolgate_tests::race::base;
+use toolgate_tests::race::{base, verdict};
 
-use super::{FIXTURE, gate, narrow_runtime, registry, tell, verdict};
+use super::{FIXTURE, gate, narrow_runtime, registry, tell};
 
 /// The part that measures in a process of its own.
 pub const ALONE: &str = "memory-alone";

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use toolgate::logic::types::execution::Code;
 use toolgate_tests::bare::Pipe;
-use toolgate_tests::race::base;
+use toolgate_tests::race::{base, verdict};
 
-use super::{FIXTURE, call, gate, kill, median, registry, runtime, verdict};
+use super::{FIXTURE, call, gate, kill, median, registry, runtime};
 
 /// Kills and calls.
 pub fn recovery() {

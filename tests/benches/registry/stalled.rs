@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use toolgate::gate::Gate;
 use toolgate::logic::types::execution::Code;
-use toolgate_tests::race::base;
+use toolgate_tests::race::{base, verdict};
 
-use super::{ECHO, FIXTURE, TEXT, call, gate, median, narrow_runtime, registry, verdict};
+use super::{ECHO, FIXTURE, TEXT, call, gate, median, narrow_runtime, registry};
 
 /// Measures the servers that work, with and without calls that hang on the other.
 pub fn stalled() {

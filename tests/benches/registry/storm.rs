@@ -11,7 +11,9 @@ use toolgate::logic::types::execution::Code;
 use toolgate::registry::Registry;
 use toolgate_tests::rng::Rng;
 
-use super::{FIXTURE, call, gate, kill, registry, runtime, tell, verdict};
+use toolgate_tests::race::verdict;
+
+use super::{FIXTURE, call, gate, kill, registry, runtime, tell};
 
 /// Runs the storm and compares.
 pub fn storm() {

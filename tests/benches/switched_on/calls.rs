@@ -6,8 +6,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use toolgate_tests::gateway::{Client, Gateway, load};
+use toolgate_tests::race::verdict;
 
-use super::{ECHO, verdict};
+use super::ECHO;
 
 /// Measures answers of three sizes, and judges them.
 pub fn calls() {

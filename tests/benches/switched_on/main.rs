@@ -17,8 +17,3 @@ fn main() {
 }
 
 const ECHO: &str = env!("CARGO_BIN_EXE_echo");
-
-/// Prints a figure and whether it is as the design wants it.
-fn verdict(what: &str, figure: &str, wanted: &str, is_good: bool) {
-    println!("{what:<62} {figure:>10}  ({wanted}) {}", if is_good { "ok" } else { "MISSED" });
-}

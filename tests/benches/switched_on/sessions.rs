@@ -7,8 +7,9 @@ use toolgate::decide::Decide;
 use toolgate::logic::types::masking::Masks;
 use toolgate::logic::{Component, Supervisor};
 use toolgate_tests::gateway::Gateway;
+use toolgate_tests::race::verdict;
 
-use super::{ECHO, verdict};
+use super::ECHO;
 
 /// Measures a gate of its own, and sessions that share gates.
 pub fn sessions() {
@@ -58,7 +59,7 @@ fn memory() {
     let (mib, more) = (gateway.memory() >> 20, (gateway.memory() - before) >> 10);
     let what = format!("memory with {SESSIONS} sessions of {PRINCIPALS} principals, all masks");
     verdict(&what, &format!("{mib} MiB"), "at most 120 MiB", mib <= 120);
-    println!("{:<62} {:>10}", "memory of one more session", format!("{} KiB", more / SESSIONS));
+    println!("{:<58} {:>10}", "memory of one more session", format!("{} KiB", more / SESSIONS));
 }
 
 fn token(n: usize) -> String {

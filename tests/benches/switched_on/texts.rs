@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use toolgate::decide::Decide;
 use toolgate::logic::types::masking::Masks;
+use toolgate_tests::race::verdict;
 use toolgate_tests::rng::Rng;
-
-use super::verdict;
 
 /// Measures two groups on four texts.
 pub fn texts() {

@@ -32,7 +32,7 @@ impl Tokens {
     pub fn draw() -> Option<(String, Self)> {
         let mut bytes = [0; 32];
         rustls::crypto::ring::default_provider().secure_random.fill(&mut bytes).ok()?;
-        let token: String = hex(&bytes);
+        let token = hex(&bytes);
         let tokens = Tokens::new([(token.clone(), Principal::local())]).ok()?;
         Some((token, tokens))
     }
