@@ -39,7 +39,7 @@ fn main() {
         code += "],\n";
         let own = match (rule, expressions.first()) {
             // What separates it from its value adds nothing to the beginning of a key.
-            (rules::Rule::Key(keys, _), _) => first_words(keys),
+            (rules::MaskRule::Key(keys, _), _) => first_words(keys),
             (_, Some(first)) => first_words(first),
             (_, None) => rule.hint().into_iter().map(str::to_owned).collect(),
         };

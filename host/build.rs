@@ -58,9 +58,14 @@ fn build_guest(host: &Path, out: &Path, features: &str) -> PathBuf {
         cargo.args(["--config", &format!("profile.release.{setting}")]);
     }
     // Parsers of patterns and of YAML run seldom: they are made small.
-    for (package, level) in
-        [("aho-corasick", "s"), ("regex-automata", "s"), ("regex-syntax", "z"), ("saphyr-parser", "z")]
-    {
+    for (package, level) in [
+        ("aho-corasick", "s"),
+        ("regex-automata", "s"),
+        ("regex-syntax", "z"),
+        ("saphyr-parser", "z"),
+        ("sha2", "s"),
+        ("unicode-normalization", "z"),
+    ] {
         cargo.args(["--config", &format!("profile.release.package.{package}.opt-level='{level}'")]);
     }
     // The encoded form, since a path may hold a space.

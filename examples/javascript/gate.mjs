@@ -16,6 +16,8 @@ export class Gate {
   #settings;
   #journal = [];
   #lastId = 0;
+  #seen = { labels: [], known: [] }; // what rules remember of the agent
+  #counted = new Map();
   executions = new Map();
   instance = null;
 
@@ -43,7 +45,10 @@ export class Gate {
         const happened = (event = await this.carryOut(directive, until));
         directive = this.#tell(id, () => this.executions.get(id).next(happened));
       }
-      return directive.val;
+      const result = directive.val;
+      // After it wrote something to a server, an agent may read its own words there.
+      if (!this.#seen.labels.includes(`written:${result.tool?.server}`)) this.#learn(result.learned);
+      return result;
     } catch (error) {
       if (!(error instanceof Broken)) throw error;
       // The same step crashed two instances: a bug in the component, which ends only this call.
@@ -119,7 +124,15 @@ export class Gate {
         if (outcomes.every(({ status }) => status === 'rejected')) throw outcomes[0].reason;
         return { tag: 'connected' };
       }
+      case 'circumstances': { // this host has one agent, which runs it
+        const caller = { principal: 'local', groups: [], admin: true, client: '' };
+        const context = { labels: this.#seen.labels, known: given ? this.#seen.known : [] };
+        return { tag: 'circumstances', val: { caller, nowMs: BigInt(Date.now()), context } };
+      }
+      case 'count':
+        return { tag: 'counted', val: given.map((rule) => this.#count(rule)) };
       case 'request': {
+        this.#learn(given.learned);
         const { tool: { server, tool }, arguments: args } = given;
         const params = `{"name":${JSON.stringify(tool)},"arguments":${args}}`;
         return { tag: 'answered', val: await this.servers[server].request('tools/call', params, signal) };
@@ -143,6 +156,26 @@ export class Gate {
       default:
         throw new Failed('protocol', `this host does not know the directive ${what}`);
     }
+  }
+
+  /** Remembers what the agent has seen; of the values that it knows, those that it used last. */
+  #learn(learned) {
+    if (!learned) return;
+    const isNew = (value) => !learned.known.some((other) => String(other) === String(value));
+    this.#seen = {
+      labels: [...new Set([...this.#seen.labels, ...learned.labels])],
+      known: [...this.#seen.known.filter(isNew), ...learned.known].slice(-2048),
+    };
+  }
+
+  /** Counts a call for a rule with a limit, in a time that begins with the first call. */
+  #count(rule) {
+    const { limit } = this.settings.rules.lists.flat().find(({ name }) => name === rule);
+    const now = performance.now();
+    let { ends, calls } = this.#counted.get(rule) ?? { ends: 0, calls: 0 };
+    if (ends <= now) [ends, calls] = [now + Number(limit.perMs), 0];
+    this.#counted.set(rule, { ends, calls: ++calls });
+    return { calls, endsInMs: BigInt(Math.round(ends - now)) };
   }
 
   async #connect(server, signal) {

@@ -142,6 +142,20 @@ test('a person is asked where a rule wants it', async () => {
   assert.equal(runs(), 1);
 });
 
+test('rules see what happened before', async () => {
+  const limit = { calls: 2, perMs: 60_000n, by: 'principal' };
+  gate.settings.rules.lists = [[
+    { name: 'after', tools: ['shop.charge'], condition: '"seen" in labels', effect: { tag: 'deny' } },
+    { name: 'budget', tools: ['shop.look'], effect: { tag: 'deny' }, limit },
+  ]];
+  gate.settings.rules.results = [{ tools: 'shop.look', labels: ['seen'], trusted: false, trustedFields: [] }];
+  await check('shop.charge', '', 'ok', 1);
+  await check('shop.look', '', 'ok', 1);
+  await check('shop.charge', '', 'not-allowed', 0, 'rule "after"');
+  await check('shop.look', '', 'ok', 1);
+  await check('shop.look', '', 'not-allowed', 0, 'more than 2 calls in 1 minute; try again in');
+});
+
 test('a setting that there is not, or that comes too late, is refused', async () => {
   const { policy } = gate.settings;
   const set = (record, field, value) => () => { record[field] = value; };

@@ -23,6 +23,7 @@ class Gate:
         self.component, self.servers, self.approve, self.seconds = component, servers, approve, seconds
         self.settings = component.instance().ask("execution", "default-settings", list(servers))
         self.ids, self.journal, self.instance, self.settled = itertools.count(1), [], None, None
+        self.labels, self.known, self.counted = [], [], {}  # what rules remember of the agent
 
     async def call(self, name, arguments=""):
         """Runs the directive loop: the component says what to do, and this does it and reports, until the call is done."""
@@ -33,7 +34,10 @@ class Gate:
                 requests += directive.tag == "request"
                 event = await self.carry_out(directive, until)
                 directive = self.tell("execution.next", call, event)
-            return directive.payload
+            result = directive.payload
+            if not (result.tool and f"written:{result.tool.server}" in self.labels):  # it may read its own words
+                self.learn(result.learned)
+            return result
         except WasmtimeError:
             # The same step crashed two instances: a bug in the component, which ends only this call.
             unknown = requests > 0 and event.tag not in ("answered", "condensed")
@@ -99,7 +103,14 @@ class Gate:
                 if all(outcomes):  # if one server is up, it may be the one that the name means
                     raise outcomes[0]
                 return Variant("connected")
+            case "circumstances":  # this host has one agent, which runs it
+                caller = Record(principal="local", groups=[], admin=True, client="")
+                seen = Record(labels=self.labels, known=self.known if given else [])
+                return Variant("circumstances", Record(caller=caller, now_ms=int(time.time() * 1000), context=seen))
+            case "count":
+                return Variant("counted", list(map(self.count, given)))
             case "request":
+                self.learn(given.learned)
                 tool = given.tool
                 params = f'{{"name":{json.dumps(tool.tool)},"arguments":{given.arguments}}}'
                 result = await self.servers[tool.server].request("tools/call", params)
@@ -119,6 +130,22 @@ class Gate:
                 raise Failed("needs-auth", "this host has no authorization to give")
             case unknown:
                 raise Failed("protocol", f"this host does not know the directive {unknown!r}")
+
+    def learn(self, learned):
+        """Remembers what the agent has seen; of the values that it knows, those that it used last."""
+        if learned:
+            self.labels = self.labels + [label for label in learned.labels if label not in self.labels]
+            self.known = ([value for value in self.known if value not in learned.known] + learned.known)[-2048:]
+
+    def count(self, rule):
+        """Counts a call for a rule with a limit, in a time that begins with the first call."""
+        rules = [one for rules in self.settings.rules.lists for one in rules]
+        length = getattr(next(one for one in rules if one.name == rule).limit, "per-ms") / 1000
+        ends, calls = self.counted.get(rule, (0, 0))
+        if ends <= time.monotonic():
+            ends, calls = time.monotonic() + length, 0
+        self.counted[rule] = ends, calls + 1
+        return Record(calls=calls + 1, ends_in_ms=int((ends - time.monotonic()) * 1000))
 
     async def connect(self, server):
         await self.servers[server].open()

@@ -141,6 +141,18 @@ class Calls(unittest.IsolatedAsyncioTestCase):
             await self.check("shop.charge", "", code, attempts)
         self.assertEqual(self.runs, 1)
 
+    async def test_rules_see_what_happened_before(self):
+        deny = Record(name="after", tools=["shop.charge"], condition='"seen" in labels', effect=Variant("deny"))
+        limit = Record(calls=2, per_ms=60_000, by="principal")
+        budget = Record(name="budget", tools=["shop.look"], effect=Variant("deny"), limit=limit)
+        self.gate.settings.rules.lists = [[deny, budget]]
+        self.gate.settings.rules.results = [Record(tools="shop.look", labels=["seen"], trusted=False, trusted_fields=[])]
+        await self.check("shop.charge", "", "ok", 1)
+        await self.check("shop.look", "", "ok", 1)
+        await self.check("shop.charge", "", "not-allowed", 0, 'rule "after"')
+        await self.check("shop.look", "", "ok", 1)
+        await self.check("shop.look", "", "not-allowed", 0, "more than 2 calls in 1 minute; try again in")
+
     async def test_a_setting_holds_by_its_name_in_python(self):
         self.gate.settings.policy.read_only = True
         await self.check("shop.charge", "", "not-allowed", 0)

@@ -62,7 +62,7 @@ fn play(dice: &mut Unstructured<'_>) -> Result<()> {
 fn what_is_listed_is_callable(gate: &Gate, settings: &Settings) {
     let called =
         |name: &str| requested(&gate.begin(ToolCall { id: "2".into(), name: name.into(), arguments: "{}".into() }).1);
-    let listed = gate.tools(&settings.style);
+    let listed = gate.tools(&settings.style, None);
     for exposed in &listed {
         assert_eq!(called(&exposed.name).as_ref(), Some(&exposed.tool), "listed as {:?}", exposed.name);
     }

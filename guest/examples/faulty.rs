@@ -10,7 +10,7 @@ wit_bindgen::generate!({ path: "wit", world: "logic" });
 export!(Faulty);
 
 use exports::toolgate::logic::{
-    arguments, backoff, catalog, content, execution, filtering, lifecycle, masking, naming, recovery, types,
+    arguments, backoff, catalog, content, execution, filtering, lifecycle, masking, naming, recovery, rules, types,
 };
 
 struct Faulty;
@@ -186,6 +186,12 @@ impl masking::GuestMasker for Faulty {
     }
 }
 
+impl rules::Guest for Faulty {
+    fn known_values(_: Vec<String>) -> Vec<rules::KnownValue> {
+        unimplemented!()
+    }
+}
+
 impl execution::Guest for Faulty {
     type Execution = Faulty;
     type Gate = Faulty;
@@ -206,7 +212,15 @@ impl execution::GuestGate for Faulty {
 
     fn withdraw(&self, _: String) {}
 
-    fn tools(&self, _: naming::NamingStyle) -> Vec<catalog::ExposedTool> {
+    fn tools(&self, _: naming::NamingStyle, _: Option<rules::Circumstances>) -> Vec<catalog::ExposedTool> {
+        unimplemented!()
+    }
+
+    fn foresee(&self, _: types::ToolRef, _: rules::Circumstances) -> rules::Outlook {
+        unimplemented!()
+    }
+
+    fn check_rules(&self) -> Vec<rules::RuleNote> {
         unimplemented!()
     }
 
@@ -238,6 +252,7 @@ impl execution::GuestGate for Faulty {
             attempts: 0,
             truncated: false,
             trace: vec!["faulty: it keeps all out".to_owned()],
+            learned: None,
         };
         let directive = execution::Directive::Done(result);
         execution::Started { execution: execution::Execution::new(Faulty), directive }

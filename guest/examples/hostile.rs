@@ -85,7 +85,7 @@ impl Call {
         let Call::Attack(attack, call) = self else { unreachable!("only attacks attack") };
         let arguments = r#"{"text":"attacked"}"#;
         let request = |server: &str, arguments: String, forward: Option<Forward>| {
-            Directive::Request(Request { tool: ToolRef::new(server, "echo"), arguments, forward })
+            Directive::Request(Request { tool: ToolRef::new(server, "echo"), arguments, forward, learned: None })
         };
         let wait = |ms| Directive::Wait(WaitRange { min_ms: ms, max_ms: ms });
         let (kind, server) = attack.split_once('=').unwrap_or((attack, "demo"));
@@ -133,5 +133,6 @@ fn result(call: &ToolCall) -> ToolResult {
         attempts: 0,
         truncated: false,
         trace: Trace::default(),
+        learned: None,
     }
 }

@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use crate::json::{self, Value};
 use crate::naming::{self, Audience, NameError, NamingStyle, Target};
+use crate::ordered;
 use crate::schema::Document;
 use crate::types::{Annotations, Tool, ToolRef, Trace};
 pub use exposure::ExposedTool;
@@ -210,6 +211,16 @@ impl Catalog {
         self.servers[*self.order.get(server)?].1.as_ref()
     }
 
+    /// Returns a tool of a server.
+    pub fn entry(&self, server: &str, tool: &str) -> Option<&Entry> {
+        self.tool(server, tool).map(|(_, entry)| &**entry)
+    }
+
+    /// Returns all tools with their servers, in order.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.all().map(|(server, entry)| (&**server, &**entry))
+    }
+
     fn tool(&self, server: &str, tool: &str) -> Option<(&Rc<str>, &Rc<Entry>)> {
         let (id, offer) = &self.servers[*self.order.get(server)?];
         let offer = offer.as_ref()?;
@@ -323,7 +334,7 @@ impl Catalog {
         if silent.peek().is_none() {
             return Vec::new();
         }
-        let meant: BTreeSet<&str> = naming::readings(name).into_iter().map(|(server, _)| server).collect();
+        let meant: BTreeSet<&str> = ordered::set(naming::readings(name).into_iter().map(|(server, _)| server));
         silent.filter(|id| meant.contains(id)).map(str::to_owned).collect()
     }
 
@@ -365,7 +376,7 @@ impl Catalog {
 
 /// Lists the differences between two tool lists of a server.
 pub fn changes(before: &[&Tool], after: &[&Tool]) -> Vec<ToolChange> {
-    let mut old: BTreeMap<&str, &Tool> = before.iter().map(|tool| (&*tool.name, *tool)).collect();
+    let mut old: BTreeMap<&str, &Tool> = ordered::map(before.iter().map(|tool| (&*tool.name, *tool)));
     let mut found = Vec::new();
     let mut note = |tool: &str, change| found.push(ToolChange { tool: tool.to_owned(), change });
     for new in after {

@@ -5,6 +5,7 @@
 mod discovery;
 mod join;
 mod listing;
+mod memory;
 mod running_calls;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use crate::naming::NamingStyle;
 use crate::types::{ToolRef, WaitRange};
 use discovery::ToolDiscovery;
 use join::join_all;
+use memory::Memory;
 use running_calls::ClientCalls;
 
 /// How the client reaches servers; dropping a future cancels what it does.
@@ -38,6 +40,7 @@ pub struct Client<T> {
     /// The current gate, and which servers have listed their tools.
     discovery: RefCell<Rc<ToolDiscovery>>,
     calls: ClientCalls,
+    memory: RefCell<Memory>,
 }
 
 /// The tools that may be used, and the servers that failed to list theirs.
@@ -53,7 +56,12 @@ impl<T: Transport> Client<T> {
     /// Creates a client without servers.
     pub fn new(transport: T) -> Self {
         let nothing = ToolDiscovery::new(Settings::new([])).expect("a gate without servers is legal");
-        Client { transport, discovery: RefCell::new(Rc::new(nothing)), calls: ClientCalls::default() }
+        Client {
+            transport,
+            discovery: RefCell::new(Rc::new(nothing)),
+            calls: ClientCalls::default(),
+            memory: RefCell::default(),
+        }
     }
 
     /// Replaces the settings; running calls keep the old ones.
@@ -73,7 +81,8 @@ impl<T: Transport> Client<T> {
             Some(FailedServer { server, reason })
         });
         let failed = failed.collect();
-        Listing { tools: offers.gate().tools(style), failed }
+        let tools = offers.gate().tools(style, Some(&self.memory.borrow().circumstances()));
+        Listing { tools, failed }
     }
 
     /// Calls a tool; a failure is also a result.
@@ -83,7 +92,10 @@ impl<T: Transport> Client<T> {
         let (mut execution, mut directive) = offers.gate().begin(call);
         loop {
             let event = match directive {
-                Directive::Done(result) => return result,
+                Directive::Done(result) => {
+                    self.memory.borrow_mut().learn_from(&result);
+                    return result;
+                }
                 directive => running.unless_cancelled(self.carry_out(&offers, directive)).await,
             };
             directive = execution.next(event.unwrap_or(Event::Cancelled));
@@ -108,6 +120,7 @@ impl<T: Transport> Client<T> {
         let outcome = match directive {
             Directive::Connect(servers) => self.connect(offers, &servers).await.map(|()| Event::Connected),
             Directive::Request(request) => {
+                self.memory.borrow_mut().learn(request.learned.as_ref());
                 let ToolRef { server, tool } = &request.tool;
                 let answer = self.transport.request(server, "tools/call", call_params(tool, &request.arguments)).await;
                 answer.map(Event::Answered)
@@ -119,6 +132,8 @@ impl<T: Transport> Client<T> {
                 self.transport.wait(range).await;
                 Ok(Event::Waited)
             }
+            Directive::Circumstances(_) => Ok(Event::Circumstances(self.memory.borrow().circumstances())),
+            Directive::Count(rules) => Ok(Event::Counted(self.memory.borrow_mut().count(rules))),
             Directive::Ask(_) => Ok(Event::Unasked),
             Directive::Condense(_) => Ok(Event::Condensed(Condensed::default())),
             // The loop in `execute` returns before this.

@@ -41,6 +41,7 @@ use crate::execution::{self, Directive, Event, OfferNote, Settings, SettingsErro
 use crate::filtering::{Access, Decision, Policy, PolicyError};
 use crate::lifecycle::{self, Server, Transition};
 use crate::naming::NamingStyle;
+use crate::rules::{Circumstances, Outlook, RuleNote};
 use crate::types::{Annotations, Tool, ToolRef, Trace};
 
 /// The decisions of a component; the defaults are those of this crate.
@@ -95,9 +96,20 @@ pub trait Gate: Sized + 'static {
         self.inner().withdraw(server);
     }
 
-    /// Lists the tools that may be used, in the given naming style and in the order of the servers.
-    fn tools(&self, style: &NamingStyle) -> Vec<ExposedTool> {
-        self.inner().tools(style)
+    /// Lists the tools that may be used, in the given naming style and in the order of the servers; with circumstances,
+    /// without tools of which rules refuse every call.
+    fn tools(&self, style: &NamingStyle, circumstances: Option<&Circumstances>) -> Vec<ExposedTool> {
+        self.inner().tools(style, circumstances)
+    }
+
+    /// Says what rules do with calls of a tool before there are arguments.
+    fn foresee(&self, tool: &ToolRef, circumstances: &Circumstances) -> Outlook {
+        self.inner().foresee(tool, circumstances)
+    }
+
+    /// Finds probable mistakes in rules, given the tools that are offered.
+    fn check_rules(&self) -> Vec<RuleNote> {
+        self.inner().check_rules()
     }
 
     /// Reports whether the gate may use anything of a server.

@@ -14,6 +14,7 @@ use crate::filtering::{AmbiguousGrant, Policy, PolicyError, ServerRules};
 use crate::masking::{MaskError, Masks};
 use crate::naming::NamingStyle;
 use crate::recovery::RetryPolicy;
+use crate::rules::{AgentContext, CallCount, Circumstances, RuleError, RuleSet};
 use crate::types::{Failure, Phase, ToolRef, Trace, WaitRange};
 pub use call::{Execution, Intent};
 pub use gate::Gate;
@@ -71,6 +72,8 @@ pub struct Settings {
     /// The maximum size in bytes of arguments that a person is asked about; if approval is needed, larger calls are
     /// declined.
     pub ask_max_bytes: u64,
+    /// The rules that see arguments, people and what happened before.
+    pub rules: RuleSet,
 }
 
 impl Settings {
@@ -91,6 +94,7 @@ impl Settings {
             spill: false,
             summarize_above_tokens: None,
             ask_max_bytes: 64 << 10,
+            rules: RuleSet::default(),
         }
     }
 }
@@ -104,6 +108,8 @@ pub enum SettingsError {
     Masks(MaskError),
     /// There are masks for this server, but it is not configured.
     UnknownServer(String),
+    /// The condition of a rule is not valid.
+    Rules(RuleError),
 }
 
 /// A call, as the model wrote it.
@@ -126,6 +132,8 @@ pub struct Request {
     pub arguments: String,
     /// Whether the host may forward the response without reading it; `None` means that it must be read.
     pub forward: Option<Forward>,
+    /// What to add to the agent's context before the request is sent.
+    pub learned: Option<AgentContext>,
 }
 
 /// How a call ends if its response is forwarded without being read.
@@ -174,7 +182,7 @@ pub enum Code {
     UnknownServer,
     /// The server has no tool of this name.
     UnknownTool,
-    /// The rules deny the tool.
+    /// The rules deny the tool, or the call.
     NotAllowed,
     /// The call needs approval, and the person declined or could not be asked.
     Declined,
@@ -235,6 +243,8 @@ pub struct ToolResult {
     pub truncated: bool,
     /// The trace of all decisions.
     pub trace: Trace,
+    /// What the result taught, to add to the agent's context before the caller gets the result.
+    pub learned: Option<AgentContext>,
 }
 
 /// What the host must do next.
@@ -250,6 +260,10 @@ pub enum Directive {
     Reauthenticate(String),
     /// Wait for a time from this range, then report `Waited`.
     Wait(WaitRange),
+    /// Report the `Circumstances` of the call; the values that the agent knows are needed only if this is true.
+    Circumstances(bool),
+    /// Count the call for these rules, which have limits, then report `Counted` or `Failed`.
+    Count(Vec<String>),
     /// Ask a person, then report `Approved` or `Unasked`.
     Ask(Question),
     /// Save or summarize a text as requested, then report `Condensed`, without the parts that failed.
@@ -300,6 +314,10 @@ pub enum Event {
     Authenticated,
     /// The wait is over.
     Waited,
+    /// Who calls, when, and what the agent has seen before.
+    Circumstances(Circumstances),
+    /// How often calls fitted each of the rules, in the same order.
+    Counted(Vec<CallCount>),
     /// The person's answer.
     Approved(bool),
     /// The person could not be asked.

@@ -206,6 +206,12 @@ impl wit::masking::GuestMasker for logic::masking::Masker {
     }
 }
 
+impl<B: Decider> wit::rules::Guest for Component<B> {
+    fn known_values(texts: Vec<String>) -> Vec<wit::rules::KnownValue> {
+        logic::rules::known_values(&texts).convert()
+    }
+}
+
 impl<B: Decider> wit::execution::Guest for Component<B> {
     type Execution = RefCell<<B::Gate as Gate>::Execution>;
     type Gate = B::Gate;
@@ -228,8 +234,20 @@ impl<G: Gate> wit::execution::GuestGate for G {
         Gate::withdraw(self, &server);
     }
 
-    fn tools(&self, style: wit::naming::NamingStyle) -> Vec<wit::catalog::ExposedTool> {
-        Gate::tools(self, &style.convert()).convert()
+    fn tools(
+        &self,
+        style: wit::naming::NamingStyle,
+        circumstances: Option<wit::rules::Circumstances>,
+    ) -> Vec<wit::catalog::ExposedTool> {
+        Gate::tools(self, &style.convert(), circumstances.convert().as_ref()).convert()
+    }
+
+    fn foresee(&self, tool: wit::types::ToolRef, circumstances: wit::rules::Circumstances) -> wit::rules::Outlook {
+        Gate::foresee(self, &tool.convert(), &circumstances.convert()).convert()
+    }
+
+    fn check_rules(&self) -> Vec<wit::rules::RuleNote> {
+        Gate::check_rules(self).convert()
     }
 
     fn selects(&self, server: String) -> bool {

@@ -7,7 +7,7 @@ mod unmatched;
 use std::collections::BTreeMap;
 
 use crate::types::{Annotations, ToolRef, Trace, TraceNote};
-use glob::Globs;
+pub(crate) use glob::Globs;
 use grants::Grants;
 pub use unmatched::{RuleList, Unmatched, find_unmatched};
 

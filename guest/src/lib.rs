@@ -10,6 +10,7 @@
 pub mod arguments;
 pub mod backoff;
 pub mod catalog;
+pub mod cel;
 pub mod client;
 pub mod content;
 pub mod decider;
@@ -19,7 +20,9 @@ pub mod json;
 pub mod lifecycle;
 pub mod masking;
 pub mod naming;
+mod ordered;
 pub mod recovery;
+pub mod rules;
 pub mod schema;
 pub mod types;
 

@@ -98,6 +98,11 @@ impl<'s> Schema<'s> {
         self.find(MAX_NESTING, &|schema| schema.lookup(schema.properties()?, name)).is_some()
     }
 
+    /// Reports whether the properties of an object here are listed.
+    pub fn lists_properties(self) -> bool {
+        self.find(MAX_NESTING, &|schema| schema.keyword("properties")).is_some()
+    }
+
     /// Reports whether a name looks like a misspelt property.
     pub fn resembles(self, name: &str) -> bool {
         let letters: Vec<char> = name.chars().collect();

@@ -12,6 +12,7 @@ use std::sync::Arc;
 pub use compare::{AccessChange, ChangeDirection, admin_changes, changes};
 pub use needs::{ToolNeeds, find_needs};
 
+use crate::agent::Agent;
 use crate::config::model::Config;
 use crate::decide::{Decide, GateId};
 use crate::gate::{self, GateError, GateView};
@@ -19,6 +20,7 @@ use crate::logic::Supervisor;
 use crate::logic::types::execution::{Code, Directive, Settings, ToolCall};
 use crate::logic::types::filtering::{DestructivePolicy, Policy, Rules, SelectedServer, Verdict};
 use crate::logic::types::naming::NamingStyle;
+use crate::logic::types::rules::{AgentContext, Circumstances, Effect, Outlook};
 use crate::logic::types::{Annotations, Tool, ToolRef};
 use crate::registry::resource_tools;
 use crate::words::ErrorText;
@@ -68,13 +70,50 @@ pub struct AccessTool {
     pub needs: Vec<&'static str>,
 }
 
+/// Whether a principal may call a tool, from the strictest to the loosest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AccessVerdict {
+    /// It may not.
+    Deny,
+    /// A person must approve each call.
+    Ask,
+    /// Rules decide by the arguments, or by how many calls there were.
+    Depends,
+    /// It may.
+    Allow,
+}
+
+impl AccessVerdict {
+    /// Returns the name of the verdict.
+    pub fn name(self) -> &'static str {
+        match self {
+            AccessVerdict::Deny => "deny",
+            AccessVerdict::Ask => "ask",
+            AccessVerdict::Depends => "depends",
+            AccessVerdict::Allow => "allow",
+        }
+    }
+}
+
+impl From<Verdict> for AccessVerdict {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Deny => AccessVerdict::Deny,
+            Verdict::Ask => AccessVerdict::Ask,
+            Verdict::Allow => AccessVerdict::Allow,
+        }
+    }
+}
+
 /// The right of one principal to one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessRight {
     /// The name of the tool for this principal; `None` if the tool is not listed.
     pub name: Option<String>,
     /// Whether the principal may call the tool.
-    pub verdict: Verdict,
+    pub verdict: AccessVerdict,
+    /// The conditions under which rules deny or ask, and by which rule.
+    pub conditions: Vec<String>,
     /// The rule that decided.
     pub rule: String,
     /// All rules that were checked, in order; the last one decided.
@@ -94,16 +133,19 @@ pub fn principals(config: &Config) -> Vec<(String, GateView)> {
 /// Returns the principal for HTTP requests without a token, which may use everything; `None` if the configuration has
 /// tokens.
 pub fn anonymous_principal(config: &Config) -> Option<(String, GateView)> {
-    config.settings.gateway.tokens.is_empty().then(|| (ANYONE.to_owned(), GateView::default()))
+    let agent = Agent { admin: false, ..Agent::default() };
+    let view = GateView { agent, ..GateView::default() };
+    config.settings.gateway.tokens.is_empty().then(|| (ANYONE.to_owned(), view))
 }
 
 impl AccessMatrix {
-    /// Asks the component about each of these principals and each of these tools.
+    /// Asks the component about each of these principals and each of these tools, for agents with these labels.
     pub fn find(
         logic: &mut Supervisor,
         config: &Config,
         principals: Vec<(String, GateView)>,
         all: &[ServerTools],
+        labels: &[String],
     ) -> Result<Self, GateError> {
         let resource_tools = gate::offers_resource_tools(config, &GateView::default()).then(ServerTools::of_resources);
         let all: Vec<_> = all.iter().cloned().chain(resource_tools).collect();
@@ -129,6 +171,7 @@ impl AccessMatrix {
                         settings: &settings,
                         style: &style,
                         annotations: annotations_by_tool(&all),
+                        circumstances: circumstances(view, labels),
                     }
                     .rights(&tools);
                     logic.close_gate(gate)?;
@@ -152,7 +195,8 @@ impl AccessMatrix {
 
 impl AccessRight {
     fn denied(why: &str) -> Self {
-        AccessRight { name: None, verdict: Verdict::Deny, rule: why.to_owned(), trace: vec![why.to_owned()] }
+        let (verdict, conditions) = (AccessVerdict::Deny, Vec::new());
+        AccessRight { name: None, verdict, conditions, rule: why.to_owned(), trace: vec![why.to_owned()] }
     }
 }
 
@@ -163,17 +207,19 @@ struct PrincipalGate<'a> {
     settings: &'a Settings,
     style: &'a NamingStyle,
     annotations: HashMap<(&'a str, &'a str), Annotations>,
+    circumstances: Circumstances,
 }
 
 /// The verdict on a call that is begun and then dropped.
 struct TrialOutcome {
-    verdict: Verdict,
+    /// `None` if it is left to rules that see arguments, so that the filters say no more than allow or ask.
+    verdict: Option<Verdict>,
     trace: Vec<String>,
 }
 
 impl PrincipalGate<'_> {
     fn rights(mut self, tools: &[AccessTool]) -> Result<Vec<AccessRight>, GateError> {
-        let listed = self.logic.tools(self.gate, self.style)?;
+        let listed = self.logic.tools(self.gate, self.style, None)?;
         let listed: HashMap<_, _> =
             listed.into_iter().map(|tool| ((tool.tool.server, tool.tool.tool), tool.name)).collect();
         tools
@@ -193,16 +239,55 @@ impl PrincipalGate<'_> {
             Some(name) => Some(self.begin(name)?),
             None => None,
         };
-        let verdict = begun.as_ref().map_or(Verdict::Deny, |begun| begun.verdict);
         let annotations = self.annotations.get(&(&*item.tool.server, &*item.tool.tool)).copied().unwrap_or(SILENT);
         let decided = self.logic.decide(&self.settings.policy, &item.tool, annotations)?;
+        let by_filters = || decided.as_ref().map_or(Verdict::Deny, |decision| decision.verdict);
+        let verdict = begun.as_ref().map_or(Verdict::Deny, |begun| begun.verdict.unwrap_or_else(by_filters));
         let trace = match (decided, begun) {
             (Ok(decision), _) if decision.verdict == verdict => decision.trace,
             (_, Some(begun)) => begun.trace,
             (_, None) => self.begin(&format!("{}.{}", item.tool.server, item.tool.tool))?.trace,
         };
         let rule = trace.last().cloned().unwrap_or_default();
-        Ok(AccessRight { name: listed.map(str::to_owned), verdict, rule, trace })
+        let (name, conditions) = (listed.map(str::to_owned), Vec::new());
+        let right = AccessRight { name, verdict: verdict.into(), conditions, rule, trace };
+        match verdict {
+            Verdict::Deny => Ok(right),
+            Verdict::Ask | Verdict::Allow => self.apply_rules(&item.tool, right),
+        }
+    }
+
+    /// Restricts a right by the rules that see arguments, people and what happened before.
+    fn apply_rules(&mut self, tool: &ToolRef, mut right: AccessRight) -> Result<AccessRight, GateError> {
+        let Outlook { denied, asked, depends, trace } = self.logic.foresee(self.gate, tool, &self.circumstances)?;
+        right.trace.extend(trace);
+        if let Some(rule) = denied {
+            // A tool of which every call is refused is not listed.
+            right = AccessRight { name: None, trace: right.trace, ..AccessRight::denied(&format!("rule {rule:?}")) };
+            right.trace.push(right.rule.clone());
+            return Ok(right);
+        }
+        if let Some(rule) = asked {
+            (right.verdict, right.rule) = (AccessVerdict::Ask, format!("needs approval: rule {rule:?}"));
+        }
+        right.conditions = depends.iter().filter_map(|name| self.condition(name)).collect();
+        if right.verdict == AccessVerdict::Allow && !right.conditions.is_empty() {
+            (right.verdict, right.rule) = (AccessVerdict::Depends, format!("depends: {}", right.conditions.join("; ")));
+        }
+        Ok(right)
+    }
+
+    /// Describes when a rule denies or asks.
+    fn condition(&self, name: &str) -> Option<String> {
+        let rule = self.settings.rules.lists.iter().flatten().find(|rule| rule.name == name)?;
+        let effect = match rule.effect {
+            Effect::Ask => "ask",
+            _ => "deny",
+        };
+        let when = rule.condition.as_deref().unwrap_or("every call");
+        let limit =
+            rule.limit.map(|limit| format!(", after {} calls in {} s", limit.calls, limit.per_ms.div_ceil(1000)));
+        Some(format!("{when}{} → {effect} (rule {name:?})", limit.unwrap_or_default()))
     }
 
     /// Begins a call with this name and drops it.
@@ -210,15 +295,26 @@ impl PrincipalGate<'_> {
         let call = ToolCall { id: String::new(), name: name.to_owned(), arguments: "{}".to_owned() };
         let (execution, directive) = self.logic.begin(self.gate, call)?;
         let begun = match directive {
-            Directive::Ask(question) => TrialOutcome { verdict: Verdict::Ask, trace: vec![question.reason] },
+            Directive::Ask(question) => TrialOutcome { verdict: Some(Verdict::Ask), trace: vec![question.reason] },
+            Directive::Circumstances(_) => TrialOutcome { verdict: None, trace: self.logic.trace(execution)? },
             Directive::Done(result) => {
                 let verdict = if is_refusal(result.code) { Verdict::Deny } else { Verdict::Allow };
+                let verdict = Some(verdict);
                 TrialOutcome { verdict, trace: if result.trace.is_empty() { vec![result.text] } else { result.trace } }
             }
-            _ => TrialOutcome { verdict: Verdict::Allow, trace: self.logic.trace(execution)? },
+            _ => TrialOutcome { verdict: Some(Verdict::Allow), trace: self.logic.trace(execution)? },
         };
         self.logic.end(execution)?;
         Ok(begun)
+    }
+}
+
+/// Returns what surrounds calls of an agent with these labels, at any time and with any client.
+fn circumstances(view: &GateView, labels: &[String]) -> Circumstances {
+    Circumstances {
+        caller: view.agent.caller(""),
+        now_ms: None,
+        context: AgentContext { labels: labels.to_vec(), known: Vec::new() },
     }
 }
 
@@ -241,7 +337,7 @@ fn list_tools(
         without_rules(&mut settings.policy);
         change(&mut settings.policy);
         let gate = open(logic, &settings, offers)?;
-        let tools = logic.tools(gate, style)?;
+        let tools = logic.tools(gate, style, None)?;
         logic.close_gate(gate)?;
         Ok::<_, GateError>(tools)
     };

@@ -1,6 +1,7 @@
 //! The command line: its commands and options, and how each command runs.
 
 mod access;
+mod agents;
 #[cfg(feature = "oauth")]
 mod auth;
 mod call;
@@ -21,6 +22,7 @@ mod replay;
 mod requests;
 mod resources;
 mod route;
+mod rules;
 mod serve;
 mod signals;
 mod status;
@@ -121,8 +123,12 @@ enum CliCommand {
     Serve(serve::Args),
     /// Show the state of a running gateway and its servers
     Status(status::Args),
+    /// Show what the agents of a running gateway have seen, or forget it
+    Context(agents::Args),
     /// Show which tool a name means, how its arguments are read, and why
     Route(route::Args),
+    /// Test rules with cases, or show which of them fit a call
+    Rules(rules::Args),
     /// Show who may call what, by which rule, and what another configuration would change
     Access(access::Args),
     /// Replay recorded calls: as they were, or on another component (--logic) or configuration (--config)
@@ -191,6 +197,7 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
             let mut logic = logic.supervisor()?;
             context::run_until_signal(call::run_at_gateway(args, arguments, &mut logic, &secrets), async {})
         }
+        CliCommand::Context(args) => context::run_until_signal(agents::run(args, &secrets), async {}),
         CliCommand::Status(args) => context::run_until_signal(status::run(args, &secrets), async {}),
         CliCommand::Tools(args) => {
             let options = with(&args.servers, ConfigFallback::Demo);
@@ -247,6 +254,14 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
             let options = with(&ServerArgs::default(), ConfigFallback::Demo);
             context::run(options, async |context| route::run_configured(context, args, arguments).await)
         }
+        CliCommand::Rules(args) => match args.explain() {
+            Some(args) => {
+                let arguments = args.arguments()?;
+                let options = with(&ServerArgs::default(), ConfigFallback::Fail);
+                context::run(options, async |context| rules::explain(context, args, arguments).await)
+            }
+            None => args.test(logic, config, &secrets),
+        },
         CliCommand::Route(args) => route::run(&mut logic.supervisor()?, args, args.arguments()?),
         CliCommand::Eval => {
             let output = BufWriter::new(std::io::stdout().lock());

@@ -18,6 +18,7 @@ pub mod model;
 mod native;
 pub(crate) mod nearest;
 pub mod resolve;
+pub mod rule_cases;
 pub mod schema;
 pub mod search;
 pub mod secrets;

@@ -5,7 +5,7 @@
 use crate::logic::LogicError;
 use crate::logic::types::{
     Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming,
-    recovery,
+    recovery, rules,
 };
 
 /// An open gate.
@@ -85,6 +85,9 @@ pub trait Decide {
         failed: &[catalog::FailedServer],
     ) -> LogicResult<String>;
 
+    /// Returns what an agent knows that may send these texts.
+    fn known_values(&mut self, texts: &[String]) -> LogicResult<Vec<rules::KnownValue>>;
+
     /// Returns the default policy of the lifecycle.
     fn default_policy(&mut self) -> LogicResult<lifecycle::Policy>;
 
@@ -112,8 +115,25 @@ pub trait Decide {
     /// Removes the tools of a server.
     fn withdraw(&mut self, gate: GateId, server: &str) -> LogicResult<()>;
 
-    /// Returns the tools that a gate may use, in the given style.
-    fn tools(&mut self, gate: GateId, style: &naming::NamingStyle) -> LogicResult<Vec<catalog::ExposedTool>>;
+    /// Returns the tools that a gate may use, in the given style; with circumstances, without those of which rules
+    /// refuse every call.
+    fn tools(
+        &mut self,
+        gate: GateId,
+        style: &naming::NamingStyle,
+        circumstances: Option<&rules::Circumstances>,
+    ) -> LogicResult<Vec<catalog::ExposedTool>>;
+
+    /// Says what rules do with calls of a tool before there are arguments.
+    fn foresee(
+        &mut self,
+        gate: GateId,
+        tool: &ToolRef,
+        circumstances: &rules::Circumstances,
+    ) -> LogicResult<rules::Outlook>;
+
+    /// Finds probable mistakes in the rules of a gate, given the tools that servers list.
+    fn check_rules(&mut self, gate: GateId) -> LogicResult<Vec<rules::RuleNote>>;
 
     /// Masks JSON from a server like its results, and keeps it valid JSON.
     fn mask_json(&mut self, gate: GateId, server: &str, json: &str) -> LogicResult<String>;

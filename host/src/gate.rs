@@ -6,6 +6,7 @@ mod call;
 mod call_json;
 mod call_options;
 mod call_runner;
+mod circumstances;
 mod contents;
 mod events;
 mod failures;
@@ -41,6 +42,7 @@ pub use crate::gate_settings::{GateView, LOCAL, find_problems, shown_style, view
 pub(crate) use crate::gate_settings::{RESOURCE_SERVER, offers_resource_tools, settings};
 pub use crate::registry::ServerToolChange;
 
+use crate::agent::Agent;
 use crate::config::model::Config;
 use crate::decide::{Decide, GateId, LogicResult};
 use crate::gate_settings;
@@ -134,10 +136,11 @@ impl Gate {
     }
 
     /// Changes the servers, tools and capabilities of the agent from its next call on. Running calls are not affected;
-    /// the session and the form of results stay.
+    /// the session, the form of results and whether the agent is an administrator stay.
     pub fn set_view(&self, view: GateView) {
-        let view = GateView { session: self.session.clone(), pass_through: self.pass_through, ..view };
         let mut current = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        let agent = Agent { admin: current.agent.admin, ..view.agent };
+        let view = GateView { session: self.session.clone(), pass_through: self.pass_through, agent, ..view };
         if **current == view {
             return;
         }
@@ -191,8 +194,20 @@ impl Gate {
 
     /// Returns the tools that the agent may use, of all servers that have listed any.
     pub fn tools(&self, style: &naming::NamingStyle) -> LogicResult<Vec<catalog::ExposedTool>> {
+        self.tools_for(style, None, None)
+    }
+
+    /// Returns the tools that the agent may use with this client program and this trace id.
+    pub(crate) fn tools_for(
+        &self,
+        style: &naming::NamingStyle,
+        client: Option<&str>,
+        trace: Option<&str>,
+    ) -> LogicResult<Vec<catalog::ExposedTool>> {
         let backend = self.sync();
-        backend.pool.ask_gate(&backend.gate_offers, 0, |logic, id| logic.tools(id, style))
+        let circumstances = self.has_rules().then(|| self.circumstances(client.unwrap_or_default(), trace, false));
+        let ask = |logic: &mut Supervisor, id| logic.tools(id, style, circumstances.as_ref());
+        backend.pool.ask_gate(&backend.gate_offers, 0, ask)
     }
 
     /// Returns a tool's full definition as its server wrote it.
@@ -320,7 +335,7 @@ pub(crate) fn check<'v>(
 
 fn open_with(logic: &mut Supervisor, config: &Config, view: &GateView) -> Result<GateId, GateError> {
     let settings = gate_settings::settings(logic, config, view)?;
-    logic.open_gate(&settings)?.map_err(|error| GateError::Settings(error.error_text()))
+    logic.open_gate(&settings)?.map_err(|error| GateError::Settings(gate_settings::settings_error(config, &error)))
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -2,12 +2,14 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+use crate::agent::Agent;
 use crate::config::is_id;
 use crate::config::model::{
-    Config, GatewayNames, Masking, NamesStyle, Problem, ServerConfig, ServerSummarizer, Settings, TokenRules,
+    Config, GatewayNames, Masking, NamesStyle, Problem, RuleConfig, ServerConfig, ServerSummarizer, Settings,
+    TokenRules,
 };
 use crate::decide::{Decide, LogicResult};
-use crate::logic::types::{execution, filtering, masking, naming};
+use crate::logic::types::{execution, filtering, masking, naming, rules};
 use crate::words::ErrorText;
 
 /// One gate's view of the configuration.
@@ -28,6 +30,10 @@ pub struct GateView {
     pub without_resource_tools: bool,
     /// The maximum size of a result's text in bytes, instead of the configured limit; zero means no limit.
     pub max_result_bytes: Option<u64>,
+    /// The rules for its principal alone.
+    pub rules: Vec<RuleConfig>,
+    /// Who uses the gate.
+    pub agent: Agent,
 }
 
 impl GateView {
@@ -48,7 +54,7 @@ pub(crate) fn settings(logic: &mut impl Decide, config: &Config, view: &GateView
     let none = view.selection.as_ref().is_some_and(Vec::is_empty);
     let usable: Vec<_> = config.servers.iter().filter(|server| is_usable(server) && !none).collect();
     settings.policy = filtering::Policy {
-        servers: usable.iter().copied().map(rules).collect(),
+        servers: usable.iter().copied().map(filter_rules).collect(),
         selection: view.selection.clone().filter(|_| !none),
         choice: view.choice.clone(),
         read_only: of_file.read_only,
@@ -78,7 +84,65 @@ pub(crate) fn settings(logic: &mut impl Decide, config: &Config, view: &GateView
     settings.spill = of_file.spill.is_some();
     settings.ask_max_bytes = of_file.ask_max_bytes;
     settings.max_result_bytes = view.max_result_bytes.unwrap_or(of_file.max_result_bytes);
+    settings.rules = rule_set(config, &usable, view);
+    if resource_tools {
+        label_resources(&mut settings.rules.results);
+    }
     Ok(settings)
+}
+
+/// Returns the rules of all servers, of each server, and of the principal, each list on its own.
+fn rule_set(config: &Config, servers: &[&ServerConfig], view: &GateView) -> rules::RuleSet {
+    let plain = |rules: &[RuleConfig]| rules.iter().map(|rule| rule.rule.clone()).collect::<Vec<_>>();
+    let of_servers = servers.iter().filter(|server| server.problem.is_none()).map(|server| server_rules(server));
+    let lists = [plain(&config.settings.rules)].into_iter().chain(of_servers).chain([plain(&view.rules)]);
+    rules::RuleSet {
+        lists: lists.filter(|list| !list.is_empty()).collect(),
+        results: config.settings.results.iter().map(|result| result.rule.clone()).collect(),
+        known: config.settings.known.clone(),
+    }
+}
+
+/// Gives results of the resource tools all labels that results have, unless the configuration says what they mean: they
+/// may come from any server.
+fn label_resources(results: &mut Vec<rules::ResultRule>) {
+    let own = format!("{RESOURCE_SERVER}.");
+    let mut labels: Vec<String> = results.iter().flat_map(|rule| rule.labels.iter().cloned()).collect();
+    labels.sort();
+    labels.dedup();
+    if !labels.is_empty() && !results.iter().any(|rule| rule.tools.starts_with(&own)) {
+        let tools = format!("{own}*");
+        results.push(rules::ResultRule { tools, labels, trusted: false, trusted_fields: Vec::new() });
+    }
+}
+
+/// Returns settings with all rules of a configuration, also those of single principals, to check them.
+pub(crate) fn check_settings(logic: &mut impl Decide, config: &Config) -> LogicResult<execution::Settings> {
+    let of_tokens = config.settings.gateway.tokens.iter().flat_map(|token| token.rules.iter().cloned());
+    settings(logic, config, &GateView { rules: of_tokens.collect(), ..GateView::default() })
+}
+
+/// Returns the rules of a server, with the names of its tools in full.
+fn server_rules(server: &ServerConfig) -> Vec<rules::Rule> {
+    let full = |rule: &RuleConfig| {
+        let tools = rule.rule.tools.iter().map(|pattern| format!("{}.{pattern}", server.id)).collect();
+        rules::Rule { tools, ..rule.rule.clone() }
+    };
+    server.rules.iter().map(full).collect()
+}
+
+/// Describes why settings cannot be used, with the position of a rule that is wrong.
+pub(crate) fn settings_error(config: &Config, error: &execution::SettingsError) -> String {
+    let execution::SettingsError::Rules(wrong) = error else { return error.error_text() };
+    let found = all_rules(config).find(|rule| rule.is_meant_by(wrong));
+    found.map_or_else(|| error.error_text(), |rule| format!("{}: {}", rule.position_of(wrong.at), error.error_text()))
+}
+
+/// Returns all rules of a configuration.
+pub(crate) fn all_rules(config: &Config) -> impl Iterator<Item = &RuleConfig> {
+    let of_servers = config.servers.iter().flat_map(|server| &server.rules);
+    let of_tokens = config.settings.gateway.tokens.iter().flat_map(|token| &token.rules);
+    config.settings.rules.iter().chain(of_servers).chain(of_tokens)
 }
 
 /// The server of the tools that list and read resources.
@@ -138,16 +202,37 @@ fn server_settings(server: &ServerConfig, of_all: &Settings) -> Option<execution
 
 /// Notes problems of single servers that only the component can find, so that the other servers can be used.
 pub fn find_problems(logic: &mut impl Decide, config: &mut Config) -> LogicResult<()> {
-    for server in &mut config.servers {
-        if server.problem.is_some() || server.masking == Masking::default() {
-            continue;
-        }
-        if let Err(error) = logic.mask(&to_masks(&server.masking), "")? {
+    for server in config.servers.iter_mut().filter(|server| server.problem.is_none()) {
+        if server.masking != Masking::default()
+            && let Err(error) = logic.mask(&to_masks(&server.masking), "")?
+        {
             let field = Some(format!("servers.{}.masking", server.id));
             server.problem = Some(Problem { place: server.place.clone(), field, text: error.error_text() });
+        } else if !server.rules.is_empty() {
+            server.problem = find_rule_problem(logic, server)?;
         }
     }
     Ok(())
+}
+
+/// Returns what is wrong with the rules of a server.
+fn find_rule_problem(logic: &mut impl Decide, server: &ServerConfig) -> LogicResult<Option<Problem>> {
+    let mut settings = logic.default_settings(&[])?;
+    settings.rules.lists = vec![server_rules(server)];
+    let error = match logic.open_gate(&settings)? {
+        Ok(gate) => return logic.close_gate(gate).map(|()| None),
+        Err(error) => error,
+    };
+    let place = match &error {
+        execution::SettingsError::Rules(wrong) => {
+            let rule = server.rules.iter().find(|rule| rule.is_meant_by(wrong));
+            rule.map(|rule| rule.position_of(wrong.at))
+        }
+        _ => None,
+    };
+    let place = place.unwrap_or_else(|| server.place.clone());
+    let field = Some(format!("servers.{}.rules", server.id));
+    Ok(Some(Problem { place, field, text: error.error_text() }))
 }
 
 /// Reports whether the component gets this server. It gets servers with a problem too, so that a call reports the
@@ -196,7 +281,7 @@ pub(crate) fn masks_of(settings: &Settings, server: &ServerConfig) -> masking::M
     masks
 }
 
-fn rules(server: &ServerConfig) -> filtering::ServerRules {
+fn filter_rules(server: &ServerConfig) -> filtering::ServerRules {
     filtering::ServerRules {
         id: server.id.clone(),
         rules: filtering::Rules { allow: server.allow.clone(), deny: server.deny.clone() },
@@ -238,8 +323,8 @@ pub(crate) fn policies_about(config: &Config, server: &str) -> Vec<(Option<Strin
         capabilities: view.capabilities,
     };
     let Some(found) = config.servers.iter().find(|known| known.id == server) else { return Vec::new() };
-    let all = (None, policy(rules(found), GateView::default()));
-    let bare = rules(&ServerConfig::new(server, found.place.clone(), found.kind));
+    let all = (None, policy(filter_rules(found), GateView::default()));
+    let bare = filter_rules(&ServerConfig::new(server, found.place.clone(), found.kind));
     let of_tokens =
         views(config).into_iter().filter(|(_, view)| view.selection.is_some() || view.capabilities.is_some());
     std::iter::once(all).chain(of_tokens.map(|(name, view)| (Some(name), policy(bare.clone(), view)))).collect()
@@ -260,6 +345,12 @@ pub fn views(config: &Config) -> Vec<(String, GateView)> {
             .as_ref()
             .map(|servers| servers.iter().filter(|(id, _)| usable(id)).map(selected).collect()),
         capabilities: token.capabilities.clone(),
+        rules: token.rules.clone(),
+        agent: Agent {
+            principal: token.principal.as_str().into(),
+            groups: token.groups.as_slice().into(),
+            admin: token.admin,
+        },
         ..GateView::default()
     };
     config.settings.gateway.tokens.iter().map(|token| (token.principal.clone(), view(token))).collect()

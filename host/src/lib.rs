@@ -63,6 +63,8 @@ pub mod transport;
 // For the command line, the tests and the benches.
 #[doc(hidden)]
 pub mod access;
+#[doc(hidden)]
+pub mod agent;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;

@@ -3,6 +3,7 @@
 use crate::decide::{Decide, ExecutionId, GateId, LogicResult};
 use crate::logic::LogicError;
 use crate::logic::types::{ToolRef, execution};
+use crate::record::CallSurroundings;
 
 /// A call that would be made.
 #[derive(Debug)]
@@ -23,8 +24,12 @@ pub(crate) fn plan(
     logic: &mut impl Decide,
     gate: GateId,
     call: execution::ToolCall,
+    around: &CallSurroundings<'_>,
 ) -> LogicResult<Result<CallPlan, execution::ToolResult>> {
-    let (execution, directive) = logic.begin(gate, call)?;
+    let (execution, mut directive) = logic.begin(gate, call)?;
+    while let Some(event) = around.answer(&directive) {
+        directive = logic.next(execution, event)?;
+    }
     plan_from(logic, execution, directive)
 }
 
@@ -40,6 +45,8 @@ pub(crate) fn plan_from(
         execution::Directive::Ask(question) => (question.tool, question.arguments, Some(question.reason)),
         // All tools are offered and nothing was sent, so there is nothing to connect or to wait for.
         execution::Directive::Connect(_)
+        | execution::Directive::Circumstances(_)
+        | execution::Directive::Count(_)
         | execution::Directive::Wait(_)
         | execution::Directive::Reconnect(_)
         | execution::Directive::Reauthenticate(_)

@@ -22,6 +22,7 @@ pub mod replay;
 mod report;
 mod steps;
 mod store;
+mod surroundings;
 mod tool_resolver;
 mod writer;
 
@@ -38,4 +39,6 @@ pub use recorder::{RecordStats, Recorder};
 pub use report::{BacktestReport, CallExample, DifferenceGroup, ReplayMismatch};
 pub(crate) use steps::steps;
 pub use steps::{ForwardedAnswer, RecordedStep};
+pub(crate) use surroundings::ReplayedAgents;
+pub use surroundings::{CallSurroundings, CountCalls};
 pub use writer::RecordOptions;

@@ -11,6 +11,7 @@ mod link;
 mod notices;
 mod owned_task;
 mod resource_tools;
+mod rule_notes;
 mod status;
 mod tools;
 mod unmatched;
@@ -31,6 +32,7 @@ pub use status::{ConnectionScope, LastError, ReadinessReport, ServerStatus, Warn
 pub use tools::ToolList;
 pub use unmatched::UnmatchedRule;
 
+use crate::agent::{AgentMemory, LimitCounts};
 use crate::condense::Condenser;
 use crate::config::model::{self, Config};
 use crate::config::secrets::Secrets;
@@ -61,6 +63,10 @@ pub struct Registry {
     backends: GateBackends,
     /// Receives calls when they are over.
     observer: RwLock<Option<Arc<dyn Observe>>>,
+    /// What agents have seen, for rules.
+    agent_memory: AgentMemory,
+    /// How often calls fitted rules with limits.
+    limit_counts: LimitCounts,
 }
 
 /// Runs work that takes a while, such as masking a long result.
@@ -181,9 +187,18 @@ impl Registry {
             config_version: 0,
             servers_version: 0,
         });
-        let observer = Default::default();
+        let (observer, agent_memory, limit_counts) = Default::default();
         let (component, backends) = (component.clone(), GateBackends::new(component));
-        Ok(Arc::new(Registry { component, context, blocking_runner, state, backends, observer }))
+        Ok(Arc::new(Registry {
+            component,
+            context,
+            blocking_runner,
+            state,
+            backends,
+            observer,
+            agent_memory,
+            limit_counts,
+        }))
     }
 
     /// Returns the component that decides.
@@ -208,6 +223,16 @@ impl Registry {
             (Arc::clone(&state.config), state.config_version, share)
         };
         self.backends.open(&self.component, &config, edition, view, share, seen)
+    }
+
+    /// Returns what agents have seen, for rules.
+    pub fn agent_memory(&self) -> &AgentMemory {
+        &self.agent_memory
+    }
+
+    /// Returns how often calls fitted rules with limits.
+    pub(crate) fn limit_counts(&self) -> &LimitCounts {
+        &self.limit_counts
     }
 
     /// Returns the runner for work that takes a while.
@@ -364,7 +389,9 @@ impl Registry {
 
     /// Returns the rules that match no tool, for all servers whose tools are known.
     pub fn unmatched_rules(&self) -> Vec<UnmatchedRule> {
-        self.context.unmatched.all()
+        let notes = self.context.rule_notes.all().into_iter();
+        let notes = notes.map(|warning| UnmatchedRule { principal: None, warning });
+        self.context.unmatched.all().into_iter().chain(notes).collect()
     }
 
     /// Returns the state of the named queues.

@@ -1,6 +1,6 @@
 //! The component's errors as text, and its cases by the names that the WIT gives them.
 
-use crate::logic::types::{arguments, content, execution, filtering, lifecycle, masking, naming, recovery};
+use crate::logic::types::{arguments, content, execution, filtering, lifecycle, masking, naming, recovery, rules};
 
 /// An error that can be described to a person or a model.
 pub trait ErrorText {
@@ -96,6 +96,29 @@ impl ErrorText for execution::SettingsError {
             execution::SettingsError::UnknownServer(id) => {
                 format!("masks are given for server {id:?}, which is not configured")
             }
+            execution::SettingsError::Rules(error) => error.error_text(),
+        }
+    }
+}
+
+impl ErrorText for rules::RuleError {
+    fn error_text(&self) -> String {
+        format!("the condition of rule {:?} cannot be read: {}", self.rule, self.message)
+    }
+}
+
+impl ErrorText for rules::RuleNote {
+    fn error_text(&self) -> String {
+        let rule = match self.rule.as_str() {
+            "" => "results".to_owned(),
+            name => format!("rule {name:?}"),
+        };
+        match &self.problem {
+            rules::RuleProblem::Unmatched(pattern) => format!("{rule}: no tool is called {pattern:?}"),
+            rules::RuleProblem::MissingArgument(missing) => {
+                format!("{rule}: tool {:?} has no argument {}, so its condition fails", missing.tool, missing.argument)
+            }
+            rules::RuleProblem::Constant(value) => format!("{rule}: its condition is {value} for every call"),
         }
     }
 }
@@ -152,6 +175,7 @@ named! {
         Disabled = "disabled", Dormant = "dormant", Connecting = "connecting", Ready = "ready",
         Degraded = "degraded", Restarting = "restarting", Failed = "failed", NeedsAuth = "needs-auth",
     }
+    "scope of a limit" rules::LimitScope { Principal = "principal", Everybody = "everybody" }
     "phase" crate::logic::types::Phase { NotSent = "not-sent", Sent = "sent" }
     "form" execution::ResultForm { Text = "text", PassThrough = "pass-through" }
     "code" execution::Code {

@@ -5,13 +5,15 @@
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use toolgate::decide::Decide;
-use toolgate::logic::types::execution::{Event, ToolCall};
+use toolgate::logic::types::execution::{Directive, Event, ToolCall};
+use toolgate::logic::types::rules::{AgentContext, Caller, Circumstances, Effect, Rule};
 use toolgate::logic::types::{self, catalog::Offered};
 use toolgate::logic::{Cache, Component, ComponentOptions, EMBEDDED, InstanceLimits};
 use toolgate_guest as native;
-use toolgate_tests::race::{base, race, report};
+use toolgate_tests::race::{base, race, report, verdict};
 
 fn main() {
     let folder = std::env::temp_dir().join("toolgate-figures");
@@ -23,6 +25,7 @@ fn main() {
     let fuelled = Component::embedded(&options(InstanceLimits::default().fuel)).expect("the component loads");
     let free = Component::embedded(&options(None)).expect("the component loads");
     calls(&free, &fuelled);
+    rules(&fuelled);
     routing(&fuelled);
     starts();
     size_and_memory(&fuelled);
@@ -100,6 +103,56 @@ fn calls(free: &Component, fuelled: &Component) {
     report("call, component with fuel", fuelled, plain, 4.0);
     report("call, component with fuel, supervised", supervised, plain, 4.0);
 }
+
+/// A call as above with rules, of which three are for its tool: what they cost beyond a call without any.
+fn rules(component: &Component) {
+    let (arguments, answer) = (arguments(), answer());
+    let caller = Caller { principal: Some("ann".into()), groups: Vec::new(), admin: false, client: "agent".into() };
+    let context =
+        AgentContext { labels: vec!["private".into()], known: (0..100).map(|value| (value, value)).collect() };
+    let circumstances = Circumstances { caller, now_ms: Some(1_790_000_000_000), context };
+    let contender = |count: usize| {
+        let mut logic = toolgate::logic::Supervisor::new(component.clone()).expect("it starts");
+        let mut settings = logic.default_settings(&["k8s".to_owned()]).expect("it answers");
+        let rule = |number: usize| Rule {
+            name: format!("rule {number}"),
+            tools: vec![if number < 3 { "k8s.find".to_owned() } else { format!("k8s.other_{number}_*") }],
+            condition: Some(CONDITIONS[number % 3].to_owned()),
+            effect: Effect::Deny,
+            limit: None,
+            because: None,
+        };
+        settings.rules.lists = vec![(0..count).map(rule).collect()];
+        let gate = logic.open_gate(&settings).expect("it answers").expect("good settings");
+        logic.offer(gate, "k8s", &[tool("find")]).expect("it answers");
+        (logic, gate)
+    };
+    let run = |(logic, gate): &mut (toolgate::logic::Supervisor, toolgate::decide::GateId)| {
+        let call = ToolCall { id: "1".into(), name: "k8s__find".into(), arguments: arguments.clone() };
+        let (execution, mut directive) = logic.begin(*gate, call).expect("it answers");
+        if let Directive::Circumstances(_) = directive {
+            directive = logic.next(execution, Event::Circumstances(circumstances.clone())).expect("it answers");
+        }
+        assert!(matches!(directive, Directive::Request(_)), "{directive:?}");
+        black_box(logic.next(execution, Event::Answered(answer.clone())).expect("it answers"));
+    };
+    let (mut none, mut few, mut many) = (contender(0), contender(20), contender(200));
+    let [none, few, many] =
+        race(ROUNDS, 1_000, [&mut || run(&mut none), &mut || run(&mut few), &mut || run(&mut many)]);
+    base("call without rules, supervised", none);
+    for (name, time, most) in [("call with 20 rules", few, 10), ("call with 200 rules", many, 25)] {
+        let more = time.saturating_sub(none);
+        let wanted = format!("at most {most}µs more than without");
+        verdict(name, &format!("+{more:.2?}"), &wanted, more <= Duration::from_micros(most));
+    }
+}
+
+/// What the three rules for the tool of the bench say; no call of it fits.
+const CONDITIONS: [&str; 3] = [
+    r#""untrusted" in labels && !known(args.query)"#,
+    r#"args.limit > 1000 || args.labels.app == "postgres""#,
+    r#"!path.within("/srv/agent/" + args.namespace, "/srv/agent") || args.query.matches("^(drop|delete) ")"#,
+];
 
 fn tool(name: &str) -> types::Tool {
     let annotations = types::Annotations { read_only: None, destructive: None, idempotent: None, open_world: None };

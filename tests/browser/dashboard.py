@@ -245,6 +245,18 @@ def shows_recent_calls(page, report):
     report.check("and leaves an open row open", stayed)
 
 
+def shows_what_agents_have_seen(page, report):
+    page.open("tools")
+    page.call(page.open_tool("demo__add"), a="1", b="2")
+    shown = "return !document.getElementById('agents-link').hidden"
+    report.check("an agent that has seen something is listed", page.until(shown))
+    page.view("agents")
+    rows = "const rows = [...document.querySelectorAll('#agent-rows > *')].map(row => row.textContent);"
+    report.check("with its labels", page.until(rows + "return rows.some(row => /local.*counted/.test(row))"))
+    page.find("#agent-rows .buttons button").click()
+    report.check("and is forgotten on request", page.until(rows + "return rows.length === 0"))
+
+
 def works_by_keyboard(page, report):
     page.open()
     page.until(DEMO + "return demo !== undefined")
@@ -420,9 +432,9 @@ def is_self_contained(page, report):
 DEMO = """
 const demo = [...document.querySelectorAll('.server')].find(row => row.querySelector('.name').textContent === 'demo');
 """
-SCENES = [loads, finds_tools, tries_a_tool, shows_recent_calls, works_by_keyboard, has_two_themes, fits_a_phone,
-          shows_hostile_text_as_text, keeps_the_token_out_of_its_address, shows_what_went_wrong_by_name,
-          asks_for_a_token, is_self_contained]
+SCENES = [loads, finds_tools, tries_a_tool, shows_recent_calls, shows_what_agents_have_seen, works_by_keyboard,
+          has_two_themes, fits_a_phone, shows_hostile_text_as_text, keeps_the_token_out_of_its_address,
+          shows_what_went_wrong_by_name, asks_for_a_token, is_self_contained]
 
 
 def press(page, key):

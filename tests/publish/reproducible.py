@@ -16,8 +16,8 @@ from pathlib import Path
 from shipped import ROOT, build, build_script
 
 
-# The most that a component may have.
-MAX_BYTES = 2_500_000
+# The most that a component may have: the one of world `client` has the loop and its exports besides.
+MAX_BYTES = {"logic.wasm": 2_500_000, "client.wasm": 2_650_000}
 
 
 def copy_tree(target):
@@ -41,7 +41,7 @@ def main():
         for name, file in here.items():
             ours, theirs = file.read_bytes(), there[name].read_bytes()
             same = ours == theirs
-            wrong += not same or len(ours) > MAX_BYTES
+            wrong += not same or len(ours) > MAX_BYTES[name]
             print(f"{name}: {len(ours)} bytes, sha256 {hashlib.sha256(ours).hexdigest()}:",
                   "the same from both folders" if same else f"NOT THE SAME, {len(theirs)} bytes from the other folder")
     sys.exit(1 if wrong else 0)

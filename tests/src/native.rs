@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toolgate::decide::{Decide, ExecutionId, GateId, LogicResult};
 use toolgate::logic::types::{
     Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming,
-    recovery,
+    recovery, rules,
 };
 use toolgate_guest as logic;
 use toolgate_guest::schema::Document;
@@ -19,7 +19,7 @@ mod convert;
 /// The host's generated types under the names that the conversions expect.
 mod wit {
     pub use toolgate::logic::types::{
-        arguments, catalog, content, execution, filtering, lifecycle, masking, naming, recovery,
+        arguments, catalog, content, execution, filtering, lifecycle, masking, naming, recovery, rules,
     };
     pub mod types {
         pub use toolgate::logic::types::{
@@ -124,6 +124,10 @@ impl Decide for Native {
         Ok(logic::catalog::instructions(&servers, &failed))
     }
 
+    fn known_values(&mut self, texts: &[String]) -> LogicResult<Vec<rules::KnownValue>> {
+        Ok(logic::rules::known_values(texts).convert())
+    }
+
     fn default_policy(&mut self) -> LogicResult<lifecycle::Policy> {
         Ok(logic::lifecycle::Policy::default().convert())
     }
@@ -167,8 +171,27 @@ impl Decide for Native {
         Ok(())
     }
 
-    fn tools(&mut self, gate: GateId, style: &naming::NamingStyle) -> LogicResult<Vec<catalog::ExposedTool>> {
-        Ok(self.gates[&gate].tools(&style.clone().convert()).convert())
+    fn tools(
+        &mut self,
+        gate: GateId,
+        style: &naming::NamingStyle,
+        circumstances: Option<&rules::Circumstances>,
+    ) -> LogicResult<Vec<catalog::ExposedTool>> {
+        let circumstances = circumstances.cloned().convert();
+        Ok(self.gates[&gate].tools(&style.clone().convert(), circumstances.as_ref()).convert())
+    }
+
+    fn foresee(
+        &mut self,
+        gate: GateId,
+        tool: &ToolRef,
+        circumstances: &rules::Circumstances,
+    ) -> LogicResult<rules::Outlook> {
+        Ok(self.gates[&gate].foresee(&tool.clone().convert(), &circumstances.clone().convert()).convert())
+    }
+
+    fn check_rules(&mut self, gate: GateId) -> LogicResult<Vec<rules::RuleNote>> {
+        Ok(self.gates[&gate].check_rules().convert())
     }
 
     fn mask_json(&mut self, gate: GateId, server: &str, json: &str) -> LogicResult<String> {

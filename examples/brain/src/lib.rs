@@ -5,6 +5,7 @@ use toolgate_guest::decider::{Decider, Execution, Gate};
 use toolgate_guest::execution::{self, Directive, Event, Intent, Settings, SettingsError, ToolCall};
 use toolgate_guest::json::{self, Value};
 use toolgate_guest::naming::NamingStyle;
+use toolgate_guest::rules::Circumstances;
 use toolgate_guest::types::Trace;
 
 toolgate_guest::export!(Fenced);
@@ -36,8 +37,8 @@ impl Gate for FencedGate {
         &self.0
     }
 
-    fn tools(&self, style: &NamingStyle) -> Vec<ExposedTool> {
-        let mut tools = self.0.tools(style);
+    fn tools(&self, style: &NamingStyle, circumstances: Option<&Circumstances>) -> Vec<ExposedTool> {
+        let mut tools = self.0.tools(style, circumstances);
         // A model that knows the rule need not break it.
         for tool in tools.iter_mut().filter(|tool| tool.annotations.read_only != Some(true)) {
             let own = tool.description.take().unwrap_or_default();

@@ -82,6 +82,8 @@ fn run(
                 std::thread::sleep(std::time::Duration::from_millis(range.min_ms));
                 Event::Waited
             }
+            // The settings have no rules, so nothing is asked about the surroundings of a call.
+            Directive::Circumstances(_) | Directive::Count(_) => Event::Cancelled,
             Directive::Ask(_) => Event::Unasked,
             Directive::Condense(_) => Event::Condensed(Condensed { kept: None, summary: None }),
             Directive::Done(result) => return started.execution.resource_drop(store).map(|()| result),

@@ -1,6 +1,7 @@
 //! One running call: what it knows, what it waits for, and what it does next.
 
 mod intent;
+mod judging;
 mod words;
 
 use std::cell::RefCell;
@@ -19,6 +20,7 @@ use crate::catalog::{Entry, NoRoute, Route};
 use crate::filtering::Verdict;
 use crate::naming::{self, NameError, NameProblem};
 use crate::recovery::{self, Action, Context};
+use crate::rules::{Concern, Judgement, Lesson};
 use crate::types::{Failure, Phase, ToolRef, Trace, TraceNote};
 pub use intent::Intent;
 use words::{describe_tool, name_of};
@@ -35,6 +37,8 @@ pub struct Execution {
     likely_tool: Option<ToolRef>,
     /// Set once the arguments are read as well.
     plan: Option<Plan>,
+    /// The rules with limits that fit, while a person is asked: a call that is repeated with the answer counts once.
+    uncounted: Option<Judgement>,
     attempts: u32,
     /// Whether a failed attempt may have run.
     may_have_run: bool,
@@ -59,6 +63,10 @@ impl ResolvedTool {
 enum State {
     /// Waits until these servers have listed their tools.
     Connecting(Vec<String>),
+    /// Waits for the circumstances that rules depend on; the reason is that of a filter that asks a person.
+    Judging(Option<String>),
+    /// Waits until the call is counted.
+    Counting(Judgement, Approval),
     Asking,
     Requesting,
     Waiting(AfterWait),
@@ -68,6 +76,13 @@ enum State {
     Condensing(LongAnswer),
     /// Waits for nothing.
     Done(ResultSource),
+}
+
+/// Whether a person has approved a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Approval {
+    Given,
+    NotNeeded,
 }
 
 /// What the result is built from. `Done` is seldom requested twice, so the result itself is not kept.
@@ -97,6 +112,7 @@ impl Execution {
             tool: None,
             likely_tool: None,
             plan: None,
+            uncounted: None,
             attempts: 0,
             may_have_run: false,
             state: State::Connecting(Vec::new()),
@@ -114,9 +130,14 @@ impl Execution {
             }
             (State::Connecting(_), Event::Connected) => self.route(false),
             (State::Connecting(_), Event::Failed(Failed { failure, .. })) => self.connect_failed(&failure),
+            (State::Judging(_), Event::Circumstances(circumstances)) => self.judge(&circumstances),
+            (State::Counting(..), Event::Counted(counts)) => self.counted(&counts),
             (State::Asking, Event::Approved(true)) => {
                 self.note("approved by a person");
-                self.request()
+                match self.uncounted.take() {
+                    Some(judgement) => self.count(judgement, Approval::Given),
+                    None => self.request(),
+                }
             }
             (State::Asking, Event::Approved(false)) => self.declined("a person declined it"),
             (State::Asking, Event::Unasked) => {
@@ -236,32 +257,36 @@ impl Execution {
             return self.fail(Code::InvalidArguments, &text);
         }
         let annotations = gate.access.annotations(server, &tool.name, tool.annotations);
-        let question = reason.map(|reason| Question {
-            tool: meant.tool(),
-            arguments: parsed.arguments.clone(),
-            reason: reason.into_owned(),
-        });
+        let concern = gate.rules.concern(server, &tool.name);
         self.plan = Some(Plan {
             results,
             arguments: parsed.arguments,
             read_only: annotations.read_only == Some(true),
             idempotent: annotations.idempotent == Some(true),
             settings: Rc::clone(&gate.settings),
+            lesson: Lesson::default(),
         });
-        match question {
-            // A person must see all of the arguments that they approve.
-            Some(question) if question.arguments.len() as u64 > gate.settings.ask_max_bytes => {
-                let (bytes, most) = (question.arguments.len(), gate.settings.ask_max_bytes);
-                self.declined(&format!(
-                    "its arguments have {bytes} bytes, more than a person is shown (ask_max_bytes: {most})"
-                ))
-            }
-            Some(question) => {
-                self.state = State::Asking;
-                Directive::Ask(question)
-            }
-            None => self.request(),
+        let reason = reason.map(TraceNote::into_owned);
+        if let Some(Concern { known }) = concern {
+            self.state = State::Judging(reason);
+            return Directive::Circumstances(known);
         }
+        self.ask_or_request(reason)
+    }
+
+    /// Asks a person if there is a reason to, or else sends the request.
+    fn ask_or_request(&mut self, reason: Option<String>) -> Directive {
+        let (Some(reason), Some(plan), Some(meant)) = (reason, &self.plan, &self.tool) else { return self.request() };
+        let (bytes, most) = (plan.arguments.len(), plan.settings.ask_max_bytes);
+        // A person must see all of the arguments that they approve.
+        if bytes as u64 > most {
+            return self.declined(&format!(
+                "its arguments have {bytes} bytes, more than a person is shown (ask_max_bytes: {most})"
+            ));
+        }
+        let question = Question { tool: meant.tool(), arguments: plan.arguments.clone(), reason };
+        self.state = State::Asking;
+        Directive::Ask(question)
     }
 
     fn request(&mut self) -> Directive {
@@ -276,7 +301,8 @@ impl Execution {
             let trace = self.notes.iter().map(|note| &**note).chain([FORWARDED]).map(str::to_owned).collect();
             Forward { up_to: plan.max_untouched(), trace }
         });
-        Directive::Request(Request { tool: meant.tool(), arguments: plan.arguments.clone(), forward })
+        let learned = plan.lesson.learned();
+        Directive::Request(Request { tool: meant.tool(), arguments: plan.arguments.clone(), forward, learned })
     }
 
     fn answered(&mut self, answer: String) -> Directive {
@@ -409,6 +435,7 @@ impl Execution {
             more: outcome.more,
             answer: outcome.answer,
             truncated: outcome.truncated,
+            learned: outcome.taught,
             ..self.result(outcome.code, String::new())
         }
     }
@@ -429,6 +456,7 @@ impl Execution {
             attempts: self.attempts,
             truncated: false,
             trace: self.trace(),
+            learned: None,
         }
     }
 

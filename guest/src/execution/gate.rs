@@ -10,7 +10,8 @@ use crate::catalog::{Catalog, ExposedTool, LeftOut};
 use crate::filtering::Access;
 use crate::masking::{Masker, Masks};
 use crate::naming::NamingStyle;
-use crate::types::{Annotations, Failure, Tool};
+use crate::rules::{Circumstances, CompiledRules, Outlook, RuleNote};
+use crate::types::{Annotations, Failure, Tool, ToolRef};
 
 /// A gate: a cache of its settings and its servers' tools.
 #[derive(Debug)]
@@ -42,12 +43,14 @@ impl Gate {
             };
             server_results.insert(server.server.clone(), rules);
         }
+        let rules = CompiledRules::new(&settings.rules).map(Rc::new).map_err(SettingsError::Rules)?;
         Ok(Gate(Rc::new(RefCell::new(GateState {
             settings: Rc::new(settings),
             access,
             catalog,
             results,
             server_results,
+            rules,
         }))))
     }
 
@@ -74,8 +77,9 @@ impl Gate {
         access.learn(|server, tool| catalog.has(server, tool));
     }
 
-    /// Lists the tools that may be used, in the given naming style and in the order of the servers.
-    pub fn tools(&self, style: &NamingStyle) -> Vec<ExposedTool> {
+    /// Lists the tools that may be used, in the given naming style and in the order of the servers; with circumstances,
+    /// without tools of which rules refuse every call.
+    pub fn tools(&self, style: &NamingStyle, circumstances: Option<&Circumstances>) -> Vec<ExposedTool> {
         let inner = self.0.borrow();
         let describe = |server: &str, tool: &Tool| -> (Option<String>, Annotations) {
             let own = tool.description.as_deref();
@@ -85,7 +89,29 @@ impl Gate {
             };
             (description, inner.access.annotations(server, &tool.name, tool.annotations))
         };
-        inner.catalog.tools(style, &|server, tool| inner.may_use(server, tool), &describe)
+        let mut tools = inner.catalog.tools(style, &|server, tool| inner.may_use(server, tool), &describe);
+        if let Some(seen) = circumstances {
+            // After names were given to all, since a call finds a tool by the name that it has among all.
+            tools.retain(|listed| inner.foresee(&listed.tool, seen).denied.is_none());
+        }
+        tools
+    }
+
+    /// Says what rules do with calls of a tool before there are arguments; nothing if no server offers it.
+    pub fn foresee(&self, tool: &ToolRef, circumstances: &Circumstances) -> Outlook {
+        self.0.borrow().foresee(tool, circumstances)
+    }
+
+    /// Finds probable mistakes in rules, given the tools that are offered.
+    pub fn check_rules(&self) -> Vec<RuleNote> {
+        let inner = self.0.borrow();
+        let tools: Vec<_> = inner
+            .catalog
+            .entries()
+            .map(|(server, entry)| (format!("{server}.{}", entry.tool.name), entry.schema()))
+            .collect();
+        let unknown: Vec<_> = inner.catalog.without_offer(&|_| true).map(str::to_owned).collect();
+        inner.rules.check(&tools, &unknown)
     }
 
     /// Reports whether the gate may use anything of a server.

@@ -7,7 +7,8 @@ use super::Settings;
 use crate::catalog::{Catalog, NoRoute, Route};
 use crate::filtering::{Access, Verdict};
 use crate::masking::Masker;
-use crate::types::Tool;
+use crate::rules::{Circumstances, CompiledRules, Outlook, Subject};
+use crate::types::{Tool, ToolRef};
 
 /// The state of a gate, which its calls share.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(super) struct GateState {
     pub results: ResultRules,
     /// What is done to the results of servers with settings of their own.
     pub server_results: BTreeMap<String, ResultRules>,
+    /// The rules that see arguments, people and what happened before.
+    pub rules: Rc<CompiledRules>,
 }
 
 /// What is done to the results of a server.
@@ -35,6 +38,13 @@ impl GateState {
     /// Reports whether the rules allow a tool.
     pub(super) fn may_use(&self, server: &str, tool: &Tool) -> bool {
         self.access.verdict(server, &tool.name, tool.annotations) != Verdict::Deny
+    }
+
+    /// Says what rules do with calls of a tool before there are arguments; nothing if no server offers it.
+    pub(super) fn foresee(&self, ToolRef { server, tool }: &ToolRef, seen: &Circumstances) -> Outlook {
+        let Some(entry) = self.catalog.entry(server, tool) else { return Outlook::default() };
+        let annotations = self.access.annotations(server, tool, entry.tool.annotations);
+        self.rules.foresee(Subject { server, tool, annotations, arguments: None }, seen)
     }
 
     /// Finds the tool that a name means.

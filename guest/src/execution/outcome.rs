@@ -8,6 +8,7 @@ use super::{Code, Condensed, ResultForm};
 use crate::content::{self, Extracted, Unreadable};
 use crate::json::{self, Object, Value};
 use crate::masking::{Masker, REDACTED};
+use crate::rules::AgentContext;
 use crate::types::Failure;
 
 /// A result that has been read.
@@ -32,12 +33,14 @@ pub(super) struct Outcome {
     /// Whether a text was cut to size.
     pub cut: bool,
     pub note: String,
+    /// What the result taught the agent.
+    pub taught: Option<AgentContext>,
 }
 
 impl Outcome {
     fn new(code: Code, text: String, note: String) -> Self {
         let (content, structured, more, answer) = (Vec::new(), None, None, None);
-        Outcome { code, text, content, structured, more, answer, truncated: false, cut: false, note }
+        Outcome { code, text, content, structured, more, answer, truncated: false, cut: false, note, taught: None }
     }
 
     fn refused(code: Code, text: String) -> Self {
@@ -181,6 +184,7 @@ fn finish(
     Condensed { kept, summary }: &Condensed,
 ) -> Outcome {
     let code = if extracted.is_error { Code::ToolError } else { Code::Ok };
+    let taught = plan.lesson.taught_by(&extracted);
     let size = extracted.size();
     let note = size_note(size);
     let whole = match extracted.structured {
@@ -227,7 +231,7 @@ fn finish(
     }
     let changed = truncated || rewritten;
     let blocks = if changed { cut_blocks(blocks, &text) } else { blocks };
-    let outcome = Outcome { truncated, cut, ..Outcome::new(code, text, note) };
+    let outcome = Outcome { truncated, cut, taught, ..Outcome::new(code, text, note) };
     match plan.settings.form {
         ResultForm::Text => {
             let (content, truncated) = (blocks.iter().map(Value::to_json).collect(), truncated || overlong);

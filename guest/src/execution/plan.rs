@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::Settings;
 use super::gate_state::ResultRules;
 use crate::content;
+use crate::rules::Lesson;
 
 /// How a call is sent, repeated and answered.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub(super) struct Plan {
     pub idempotent: bool,
     pub results: ResultRules,
     pub settings: Rc<Settings>,
+    /// What the agent learns by the call.
+    pub lesson: Lesson,
 }
 
 impl Plan {
@@ -37,6 +40,6 @@ impl Plan {
 
     /// Reports whether nothing is decided about a result whose text is short.
     pub(super) fn may_forward(&self) -> bool {
-        self.results.masker.is_empty() && !self.results.structured_text
+        self.results.masker.is_empty() && !self.results.structured_text && !self.lesson.reads_result()
     }
 }

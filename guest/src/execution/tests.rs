@@ -6,6 +6,7 @@ mod failures;
 mod gate;
 mod masked;
 mod refusing;
+mod rules;
 
 use super::*;
 use crate::filtering::{DestructivePolicy, SelectedServer};
@@ -62,6 +63,8 @@ fn word(directive: &Directive) -> String {
         Directive::Reconnect(_) => "reconnect".into(),
         Directive::Reauthenticate(_) => "reauthenticate".into(),
         Directive::Wait(_) => "wait".into(),
+        Directive::Circumstances(_) => "circumstances".into(),
+        Directive::Count(rules) => format!("count:{}", rules.join("+")),
         Directive::Ask(_) => "ask".into(),
         Directive::Condense(oversize) => {
             let asked = [("spill", oversize.spill), ("summarize", oversize.summarize)];
@@ -219,7 +222,7 @@ fn what_the_rules_keep_out_is_neither_listed_nor_called() {
     let mut settings = settings();
     settings.policy.servers[0].rules.deny = vec!["set".into()];
     let gate = gate(settings);
-    let names: Vec<String> = gate.tools(&NamingStyle::Dot).into_iter().map(|tool| tool.name).collect();
+    let names: Vec<String> = gate.tools(&NamingStyle::Dot, None).into_iter().map(|tool| tool.name).collect();
     assert_eq!(names, ["k8s.get", "k8s.find"]);
     let result = result(gate.begin(call("k8s.set", "")).1);
     assert_eq!(result.code, Code::NotAllowed);
@@ -399,7 +402,7 @@ fn settings_that_cannot_be_used_say_why() {
 #[test]
 fn a_server_may_be_named_in_descriptions() {
     let gate = gate(Settings { describe_server: true, ..settings() });
-    let tools = gate.tools(&NamingStyle::DoubleUnderscore);
+    let tools = gate.tools(&NamingStyle::DoubleUnderscore, None);
     assert_eq!(tools[0].description.as_deref(), Some("[MCP:k8s]"));
 }
 

@@ -75,6 +75,18 @@ macro_rules! variants {
 
 same!(String, bool, u16, u32, u64, i32, i64);
 
+impl Convert<(u64, u64)> for logic::rules::KnownValue {
+    fn convert(self) -> (u64, u64) {
+        (self.0, self.1)
+    }
+}
+
+impl Convert<logic::rules::KnownValue> for (u64, u64) {
+    fn convert(self) -> logic::rules::KnownValue {
+        logic::rules::KnownValue(self.0, self.1)
+    }
+}
+
 records! {
     types::ToolRef { server, tool }
     types::Annotations { read_only, destructive, idempotent, open_world }
@@ -112,13 +124,25 @@ records! {
     masking::Masks { groups, patterns, custom }
     masking::UnknownName { name, known }
     masking::BadPattern { pattern, reason }
+    rules::CallLimit { calls, per_ms, by }
+    rules::Rule { name, tools, condition, effect, limit, because }
+    rules::ResultRule { tools, labels, trusted, trusted_fields }
+    rules::RuleSet { lists, results, known }
+    rules::RuleError { rule, at, message }
+    rules::Caller { principal, groups, admin, client }
+    rules::AgentContext { labels, known }
+    rules::Circumstances { caller, now_ms, context }
+    rules::CallCount { calls, ends_in_ms }
+    rules::Outlook { denied, asked, depends, trace }
+    rules::MissingArgument { tool, argument }
+    rules::RuleNote { rule, at, problem }
     execution::ServerSettings { server, masks, summarize_above_tokens, structured_text }
     execution::Settings {
         policy, style, bare_names, describe_server, check_arguments, retry, masks, server_settings, form,
-        max_result_bytes, spill, summarize_above_tokens, ask_max_bytes
+        max_result_bytes, spill, summarize_above_tokens, ask_max_bytes, rules
     }
     execution::ToolCall { id, name, arguments }
-    execution::Request { tool, arguments, forward }
+    execution::Request { tool, arguments, forward, learned }
     execution::Forward { up_to, trace }
     execution::Question { tool, arguments, reason }
     execution::Oversize { tool, text, spill, summarize }
@@ -126,7 +150,8 @@ records! {
     execution::Summary { is_error }
     execution::Failed { failure, phase }
     execution::ToolResult {
-        call_id, name, tool, text, content, structured, more, answer, is_error, code, attempts, truncated, trace
+        call_id, name, tool, text, content, structured, more, answer, is_error, code, attempts, truncated, trace,
+        learned
     }
 }
 
@@ -160,20 +185,23 @@ variants! {
     lifecycle::Command { Connect, Probe, Stop, WaitUntil(range) }
     content::Unreadable { Malformed(why), TooLarge(limit), TooManyValues(limit), TooDeep(limit) }
     masking::MaskError { UnknownGroup(name), UnknownPattern(name), BadPattern(bad) }
+    rules::Effect { Deny, Ask, Allow, Label(labels) }
+    rules::LimitScope { Principal, Everybody }
+    rules::RuleProblem { Unmatched(pattern), MissingArgument(missing), Constant(value) }
     execution::ResultForm { Text, PassThrough }
-    execution::SettingsError { Policy(error), Masks(error), UnknownServer(id) }
+    execution::SettingsError { Policy(error), Masks(error), UnknownServer(id), Rules(error) }
     execution::Code {
         Ok, ToolError, InvalidName, UnknownServer, UnknownTool, NotAllowed, Declined, InvalidArguments,
         ServerUnavailable, RestartInProgress, RestartFailed, NeedsAuth, RpcError, Timeout, Cancelled, QueueFull,
         OutcomeUnknown, ResultTooLarge, MaskingFailed, Internal
     }
     execution::Directive {
-        Connect(servers), Request(request), Reconnect(server), Reauthenticate(server), Wait(range), Ask(question),
-        Condense(oversize), Done(result)
+        Connect(servers), Request(request), Reconnect(server), Reauthenticate(server), Wait(range), Circumstances(known),
+        Count(rules), Ask(question), Condense(oversize), Done(result)
     }
     execution::Event {
         Connected, Answered(result), Forwarded(summary), Failed(failed), Reconnected, Authenticated, Waited,
-        Approved(yes), Unasked, Condensed(condensed), Cancelled
+        Circumstances(circumstances), Counted(counts), Approved(yes), Unasked, Condensed(condensed), Cancelled
     }
     execution::OfferNote {
         Changed(change), Duplicate(tool), Unusable(tool), AmbiguousGrant(grant), UnknownServer(id)

@@ -2,7 +2,7 @@
 
 /// A list of patterns, of which one must match.
 #[derive(Debug)]
-pub(super) struct Globs(Vec<Glob>);
+pub(crate) struct Globs(Vec<Glob>);
 
 #[derive(Debug)]
 struct Glob {
@@ -21,7 +21,7 @@ impl Globs {
 
     /// Compiles a list that restricts tools. Here `any` means `*`: taken literally, it would leave all other tools
     /// open.
-    pub(super) fn restricting(patterns: &[String]) -> Self {
+    pub(crate) fn restricting(patterns: &[String]) -> Self {
         let mut globs = Self::permitting(patterns);
         globs.0.iter_mut().filter(|glob| glob.pattern == "any").for_each(|glob| glob.pattern = "*".to_owned());
         globs
@@ -38,7 +38,7 @@ impl Globs {
     }
 
     /// Returns the first pattern that matches, as written.
-    pub(super) fn find(&self, name: &str) -> Option<&str> {
+    pub(crate) fn find(&self, name: &str) -> Option<&str> {
         let name = name.to_lowercase();
         self.0.iter().find(|glob| fits(glob.pattern.as_bytes(), name.as_bytes())).map(|glob| &*glob.text)
     }

@@ -3,7 +3,7 @@
 use super::automata::expressions;
 use super::keys::KeyRule;
 use super::named_values::NameRelation;
-use super::rules::Rule;
+use super::rules::MaskRule;
 use super::shapes::{self, ShapeRule};
 use super::{Span, kubernetes, pem};
 
@@ -15,15 +15,15 @@ pub(super) enum Finder {
     /// A value recognized by its form.
     Shape(ShapeRule),
     /// A rule that reads the whole text, if that contains a word of the rule.
-    Scan(Rule),
+    Scan(MaskRule),
 }
 
 impl Finder {
     /// Makes a rule ready, given its number in the table.
-    pub(super) fn new(rule: &Rule, number: usize) -> Finder {
+    pub(super) fn new(rule: &MaskRule, number: usize) -> Finder {
         match rule {
-            Rule::Key(_, least) => Finder::Key(KeyRule::new(&expressions(number)[0], *least)),
-            Rule::Shape(shape) => Finder::Shape(ShapeRule::new(expressions(number), shape.condition)),
+            MaskRule::Key(_, least) => Finder::Key(KeyRule::new(&expressions(number)[0], *least)),
+            MaskRule::Shape(shape) => Finder::Shape(ShapeRule::new(expressions(number), shape.condition)),
             other => Finder::Scan(*other),
         }
     }
@@ -32,7 +32,7 @@ impl Finder {
     pub(super) fn is_unmistakable(&self) -> bool {
         match self {
             Finder::Shape(shape) => shape.is_unmistakable(),
-            Finder::Scan(rule) => matches!(rule, Rule::Jwt),
+            Finder::Scan(rule) => matches!(rule, MaskRule::Jwt),
             Finder::Key(_) => false,
         }
     }
@@ -60,15 +60,15 @@ impl Finder {
     pub(super) fn scan(&self, text: &str, report: &mut dyn FnMut(Span)) {
         let Finder::Scan(rule) = self else { return };
         match rule {
-            Rule::Key(..) | Rule::Shape(_) => {}
-            Rule::Pem => pem::find(text, report),
-            Rule::PrivatePem => pem::find_private_keys(text, report),
-            Rule::KubernetesSecret => kubernetes::find(text, report),
-            Rule::UrlPassword => shapes::find_url_passwords(text, report),
-            Rule::Jwt => shapes::find_jwts(text, report),
-            Rule::Email => shapes::find_emails(text, report),
-            Rule::Base64 => shapes::find_base64(text, report),
-            Rule::ShortBase64 => shapes::find_short_base64(text, report),
+            MaskRule::Key(..) | MaskRule::Shape(_) => {}
+            MaskRule::Pem => pem::find(text, report),
+            MaskRule::PrivatePem => pem::find_private_keys(text, report),
+            MaskRule::KubernetesSecret => kubernetes::find(text, report),
+            MaskRule::UrlPassword => shapes::find_url_passwords(text, report),
+            MaskRule::Jwt => shapes::find_jwts(text, report),
+            MaskRule::Email => shapes::find_emails(text, report),
+            MaskRule::Base64 => shapes::find_base64(text, report),
+            MaskRule::ShortBase64 => shapes::find_short_base64(text, report),
         }
     }
 }

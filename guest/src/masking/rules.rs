@@ -6,12 +6,12 @@ pub(super) struct Pattern {
     /// The name in the configuration.
     pub name: &'static str,
     /// The ways in which it finds values.
-    pub rules: &'static [Rule],
+    pub rules: &'static [MaskRule],
 }
 
 /// One way in which a pattern finds values.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Rule {
+pub(super) enum MaskRule {
     /// Values of at least this many bytes after a key; the expression ignores case and may match inside a name.
     Key(&'static str, usize),
     /// Values recognized by their form.
@@ -33,7 +33,7 @@ pub(super) enum Rule {
     /// Short base64 after a colon or an equals sign.
     ShortBase64,
 }
-use Rule::{Base64, Email, Jwt, Key, KubernetesSecret, Pem, PrivatePem, ShortBase64, UrlPassword};
+use MaskRule::{Base64, Email, Jwt, Key, KubernetesSecret, Pem, PrivatePem, ShortBase64, UrlPassword};
 
 /// The form of a value.
 #[derive(Clone, Copy, Debug)]
@@ -57,13 +57,13 @@ pub(super) enum Condition {
 }
 
 /// A value that is recognized alone.
-const fn shape(value: &'static str) -> Rule {
+const fn shape(value: &'static str) -> MaskRule {
     after("", value, Condition::Always)
 }
 
 /// A value that is recognized after something else, or by another condition.
-const fn after(before: &'static str, value: &'static str, condition: Condition) -> Rule {
-    Rule::Shape(Shape { before, value, condition })
+const fn after(before: &'static str, value: &'static str, condition: Condition) -> MaskRule {
+    MaskRule::Shape(Shape { before, value, condition })
 }
 
 /// All patterns, the most specific first: the first one that finds a value names its mask.
@@ -162,13 +162,13 @@ const SEPARATOR: &str = concat!(
 pub(super) const NAME_WORDS: &[&str] =
     &["pass", "pwd", "pat", "secret", "token", "key", "bearer", "bundle", "jwt", "authorization", "data"];
 
-impl Rule {
+impl MaskRule {
     /// Returns the expressions that the rule applies one after the other; none if it is not made of expressions.
     pub(super) fn expressions(&self) -> Vec<String> {
         match self {
             Key(keys, _) => vec![format!("(?i:{keys})[0-9]{{0,2}}{SEPARATOR}")],
-            Rule::Shape(Shape { before: "", value, .. }) => vec![value.to_string()],
-            Rule::Shape(Shape { before, value, .. }) => vec![before.to_string(), value.to_string()],
+            MaskRule::Shape(Shape { before: "", value, .. }) => vec![value.to_string()],
+            MaskRule::Shape(Shape { before, value, .. }) => vec![before.to_string(), value.to_string()],
             _ => Vec::new(),
         }
     }
@@ -180,7 +180,7 @@ impl Rule {
             KubernetesSecret => Some("data"),
             UrlPassword => Some("://"),
             Jwt => Some("eyj"),
-            Key(..) | Rule::Shape(_) | Email | Base64 | ShortBase64 => None,
+            Key(..) | MaskRule::Shape(_) | Email | Base64 | ShortBase64 => None,
         }
     }
 }

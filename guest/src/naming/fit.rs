@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::lower::lower;
 use super::target::Target;
+use crate::ordered;
 use crate::types::ToolRef;
 
 /// A target, and the prefix that its client puts before every name.
@@ -85,7 +86,7 @@ pub fn joined_names(tools: &[(&str, &str)], separator: &str, audience: &Audience
     }
     // A sorted map makes the result independent of the given order, and merges a tool that is listed twice.
     let mut named: BTreeMap<(&str, &str), String> =
-        tools.iter().map(|&(server, tool)| ((server, tool), plain(server, separator, tool, audience))).collect();
+        ordered::map(tools.iter().map(|&(server, tool)| ((server, tool), plain(server, separator, tool, audience))));
     let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
     for name in named.values() {
         *wanted.entry(name.clone()).or_default() += 1;

@@ -13,6 +13,7 @@ use self::facts::{Facts, Part, Shape, Trail, weight};
 use self::reference::ReferenceResolver;
 use super::target::Target;
 use crate::json::{self, Object, Value};
+use crate::ordered;
 
 /// Returns the schema in a form that the target accepts; lowering it again changes nothing.
 pub fn lower(schema: Option<&str>, target: Target) -> Result<String, json::Error> {
@@ -96,9 +97,9 @@ impl<'v> Lowering<'v> {
             moved.insert(reference, target);
         }
         let old = schema.get("$defs").and_then(Value::as_object).cloned().unwrap_or_default();
-        let taken: BTreeSet<&str> = old.iter().map(|(name, _)| name).collect();
+        let taken: BTreeSet<&str> = ordered::set(old.iter().map(|(name, _)| name));
         let free = (1..).map(|n| format!("moved_{n}")).filter(|name| !taken.contains(name.as_str()));
-        let names: BTreeMap<&str, String> = moved.keys().map(String::as_str).zip(free).collect();
+        let names: BTreeMap<&str, String> = ordered::map(moved.keys().map(String::as_str).zip(free));
         if let (false, Value::Object(members)) = (names.is_empty(), &mut schema) {
             let new =
                 moved.iter().map(|(reference, target)| (names[reference.as_str()].clone().into(), (*target).clone()));

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{ANYONE, AccessMatrix, AccessRight, AccessTool};
+use super::{ANYONE, AccessMatrix, AccessRight, AccessTool, AccessVerdict};
 use crate::config::model::Config;
 use crate::logic::types::ToolRef;
-use crate::logic::types::filtering::Verdict;
 
 /// A right that differs between two configurations.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +31,10 @@ pub enum ChangeDirection {
 impl AccessChange {
     /// Returns the direction of the change; a call that now needs approval counts as taken.
     pub fn direction(&self) -> ChangeDirection {
-        match rank(self.after.verdict) > rank(self.before.verdict) {
+        let AccessChange { before, after, .. } = self;
+        // Of the same verdict under other conditions, it counts as granted if a condition is gone.
+        let keeps = before.conditions.iter().all(|condition| after.conditions.contains(condition));
+        match after.verdict > before.verdict || after.verdict == before.verdict && !keeps {
             true => ChangeDirection::Granted,
             false => ChangeDirection::Taken,
         }
@@ -55,12 +57,12 @@ pub fn changes(before: &AccessMatrix, after: &AccessMatrix) -> Vec<AccessChange>
     let mut found = Vec::new();
     for (principal, tool, now) in after.rows() {
         let then = old.find(principal, tool);
-        if then.verdict != now.verdict {
+        if (then.verdict, &then.conditions) != (now.verdict, &now.conditions) {
             found.push(change(principal, tool, then, now.clone()));
         }
     }
     for (principal, tool, then) in before.rows() {
-        if !new.contains(principal, tool) && then.verdict != Verdict::Deny {
+        if !new.contains(principal, tool) && then.verdict != AccessVerdict::Deny {
             found.push(change(principal, tool, then.clone(), new.find(principal, tool)));
         }
     }
@@ -73,7 +75,7 @@ pub fn admin_changes(before: &Config, after: &Config) -> Vec<AccessChange> {
     let named = old.iter().chain(new.iter().filter(|(name, _)| !old.iter().any(|(known, _)| known == name)));
     let is = |admins: &[(&str, bool)], principal: &str| admins.iter().any(|(name, admin)| *name == principal && *admin);
     let right = |is_admin| match is_admin {
-        true => AccessRight { verdict: Verdict::Allow, ..AccessRight::denied("admin") },
+        true => AccessRight { verdict: AccessVerdict::Allow, ..AccessRight::denied("admin") },
         false => AccessRight::denied("not an admin"),
     };
     let pairs = named.map(|(name, _)| (*name, is(&old, name), is(&new, name)));
@@ -93,14 +95,6 @@ fn admin_tool() -> AccessTool {
 
 fn change(principal: &str, tool: &AccessTool, before: AccessRight, after: AccessRight) -> AccessChange {
     AccessChange { principal: principal.to_owned(), tool: tool.clone(), before, after }
-}
-
-fn rank(verdict: Verdict) -> u8 {
-    match verdict {
-        Verdict::Deny => 0,
-        Verdict::Ask => 1,
-        Verdict::Allow => 2,
-    }
 }
 
 /// The rights of a matrix, by principal and tool.
@@ -140,7 +134,7 @@ mod tests {
     use super::*;
     use crate::config::parse;
 
-    fn access(principals: &[&str], tools: &[(&str, &[Verdict])]) -> AccessMatrix {
+    fn access(principals: &[&str], tools: &[(&str, &[AccessVerdict])]) -> AccessMatrix {
         let item = |name: &str| AccessTool {
             tool: ToolRef { server: "s".to_owned(), tool: name.to_owned() },
             name: format!("s__{name}"),
@@ -148,7 +142,7 @@ mod tests {
             read_only: false,
             needs: Vec::new(),
         };
-        let right = |verdict| AccessRight { name: None, verdict, rule: "r".to_owned(), trace: vec!["r".to_owned()] };
+        let right = |verdict| AccessRight { verdict, ..AccessRight::denied("r") };
         AccessMatrix {
             principals: principals.iter().map(|name| (*name).to_owned()).collect(),
             tools: tools.iter().map(|(name, _)| item(name)).collect(),
@@ -160,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_is_granted_and_what_is_taken_is_found_and_nothing_else() {
-        use Verdict::{Allow, Ask, Deny};
+        use AccessVerdict::{Allow, Ask, Deny};
         let before = access(&["ann", "bob"], &[("a", &[Allow, Deny]), ("b", &[Ask, Allow]), ("gone", &[Deny, Allow])]);
         let after = access(&["bob", "cat"], &[("a", &[Ask, Deny]), ("b", &[Ask, Allow]), ("new", &[Deny, Allow])]);
         let found = changes(&before, &after);

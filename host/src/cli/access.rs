@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use crate::access::{
-    AccessChange, AccessMatrix, AccessRight, AccessTool, ChangeDirection, ServerTools, admin_changes,
+    AccessChange, AccessMatrix, AccessRight, AccessTool, AccessVerdict, ChangeDirection, ServerTools, admin_changes,
     anonymous_principal, changes, find_needs, principals,
 };
 use crate::config;
@@ -17,7 +17,7 @@ use crate::config::model::Config;
 use crate::config::resolve::check_tokens;
 use crate::decide::Decide;
 use crate::logic::Supervisor;
-use crate::logic::types::filtering::{Rules, Verdict};
+use crate::logic::types::filtering::Rules;
 use crate::registry::{Link, Unavailable};
 
 use super::context::{CliContext, ServerArgs, check_configured};
@@ -39,6 +39,7 @@ Examples:
   toolgate access                                     who, what, by which rule
   toolgate access --can-call 'db.drop_*'              who may call these
   toolgate access --destructive --html > page.html    a page for a browser
+  toolgate access --context labels=untrusted          what is left after that
   toolgate access --diff new.yaml --fail-on granted   for CI: nobody gets more")]
 pub(super) struct Args {
     #[command(flatten)]
@@ -64,9 +65,26 @@ pub(super) struct Args {
     /// Exit with 1 on these changes
     #[arg(long, value_name = "CHANGES", value_enum, value_delimiter = ',', requires = "diff", default_values = ["granted", "taken"])]
     fail_on: Vec<FailOn>,
+    /// What agents have seen, for rules: labels=LABEL,LABEL
+    #[arg(long, value_name = "CONTEXT")]
+    context: Vec<String>,
     /// Exit with 3 if any server cannot be used
     #[arg(long)]
     strict: bool,
+}
+
+impl Args {
+    /// Returns the labels that agents have.
+    fn labels(&self) -> Result<Vec<String>, CliError> {
+        let mut labels = Vec::new();
+        for text in &self.context {
+            let Some(given) = text.strip_prefix("labels=") else {
+                return Err(CliError::Usage(format!("--context {text:?}: write labels=untrusted, for example")));
+            };
+            labels.extend(given.split(',').map(str::trim).filter(|label| !label.is_empty()).map(str::to_owned));
+        }
+        Ok(labels)
+    }
 }
 
 /// A change that makes the command fail.
@@ -92,6 +110,7 @@ pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, C
         (_, _, true) => ReportFormat::Html,
         _ => ReportFormat::Table,
     };
+    let labels = args.labels()?;
     let registry = context.gate.registry();
     let mut logic = Supervisor::new(registry.component().clone())?;
     let config = registry.config();
@@ -104,7 +123,7 @@ pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, C
     let needs_token = |config: &Config| !config.settings.gateway.tokens.is_empty();
     let opens = other.as_ref().is_some_and(|other| needs_token(other) != needs_token(&config));
     let asked = collect_tools(context, args).await;
-    let access = find_access(&mut logic, &config, &asked, opens)?;
+    let access = find_access(&mut logic, &config, &asked, opens, &labels)?;
     let reachable = asked.failed.is_empty();
     let Some(other) = other else {
         check_principals(args, &[&access])?;
@@ -116,7 +135,7 @@ pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, C
     };
     registry.set_servers(other)?;
     let then = collect_tools(context, args).await;
-    let after = find_access(&mut logic, &registry.config(), &then, opens)?;
+    let after = find_access(&mut logic, &registry.config(), &then, opens, &labels)?;
     check_principals(args, &[&access, &after])?;
     let wanted = AccessFilter::new(args, &mut logic, access.rows().chain(after.rows()))?;
     // Changes are unknown for a server that could not be reached with one of the configurations.
@@ -165,11 +184,12 @@ fn find_access(
     config: &Config,
     asked: &CollectedTools,
     opens: bool,
+    labels: &[String],
 ) -> Result<AccessMatrix, CliError> {
     check_tokens(config).map_err(CliError::usage)?;
     let mut principals = principals(config);
     principals.extend(anonymous_principal(config).filter(|_| opens));
-    Ok(AccessMatrix::find(logic, config, principals, &asked.offers)?)
+    Ok(AccessMatrix::find(logic, config, principals, &asked.offers, labels)?)
 }
 
 /// Asks the current servers for their tools concurrently, and warns about servers that cannot be used.
@@ -242,7 +262,7 @@ impl<'a> AccessFilter<'a> {
             && self
                 .matching_names
                 .as_ref()
-                .is_none_or(|named| rights.iter().any(|right| right.verdict != Verdict::Deny) && is_named(named))
+                .is_none_or(|named| rights.iter().any(|right| right.verdict != AccessVerdict::Deny) && is_named(named))
     }
 }
 

@@ -50,6 +50,9 @@ struct CheckReport {
     file: Option<String>,
     notices: Vec<String>,
     servers: Vec<ServerCheck>,
+    /// Probable mistakes in rules.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 /// Connects to all servers concurrently and reports on each.
@@ -61,10 +64,12 @@ pub(super) async fn run(context: &CliContext, args: &ServerArgs) -> Result<ExitC
     for server in servers.iter_mut().filter(|server| server.ok) {
         server.found.usable_tools = Some(tools.iter().filter(|tool| tool.tool.server == server.server).count());
     }
+    let mut warnings = Vec::new();
     for rule in context.gate.registry().unmatched_rules() {
         let of = servers.iter_mut().find(|server| server.server == rule.warning.server);
-        if let Some(server) = of {
-            server.warnings.push(context.clean(&rule.warning.text));
+        match of {
+            Some(server) => server.warnings.push(context.clean(&rule.warning.text)),
+            None => warnings.push(context.clean(&rule.warning.text)),
         }
     }
     let any_failed = servers.iter().any(|server| !server.ok && server.disabled.is_none());
@@ -72,10 +77,11 @@ pub(super) async fn run(context: &CliContext, args: &ServerArgs) -> Result<ExitC
         let config = context.gate.registry().config();
         let file = config.file.as_ref().map(|file| file.display().to_string());
         let notices = config.notices.iter().map(ToString::to_string).collect();
-        context.print_json(&CheckReport { file, notices, servers })?;
+        context.print_json(&CheckReport { file, notices, servers, warnings })?;
     } else {
         let text: String = servers.iter().map(|server| line(context, server)).collect();
-        context.print_colored(&text)?;
+        let rules: String = warnings.iter().map(|text| format!("  {}\n", style::stdout().yellow(text))).collect();
+        context.print_colored(&(text + &rules))?;
         if servers.is_empty() {
             context.print("the configuration has no servers")?;
         }

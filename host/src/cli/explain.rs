@@ -9,6 +9,7 @@ use crate::config::resolve::resolve_record_dir;
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::logic::types::execution::Event;
+use crate::logic::types::rules::Circumstances;
 use crate::logic::types::{Failure, Phase, WaitRange};
 use crate::record::compare::describe_end;
 use crate::record::directive::RecordedDirective;
@@ -117,6 +118,9 @@ fn describe_directive(directive: &RecordedDirective) -> String {
         RecordedDirective::Reconnect(server) => format!("open a new session with server {server:?}"),
         RecordedDirective::Reauthenticate(server) => format!("get a new authorization for server {server:?}"),
         RecordedDirective::Wait(WaitRange { min_ms, max_ms }) => format!("wait between {min_ms} and {max_ms} ms"),
+        RecordedDirective::Circumstances(true) => "say who calls, and what the agent has seen and knows".to_owned(),
+        RecordedDirective::Circumstances(false) => "say who calls, and what the agent has seen".to_owned(),
+        RecordedDirective::Count(rules) => format!("count the call for {}", rules.join(", ")),
         RecordedDirective::Ask(asked) => {
             let (tool, server, arguments) = (&asked.tool.tool, &asked.tool.server, cut(&asked.arguments));
             format!("ask a person whether to call {tool:?} of server {server:?} with {arguments} ({})", asked.reason)
@@ -148,6 +152,11 @@ fn describe_event(event: &Event, forwarded: Option<&ForwardedAnswer>) -> String 
         Event::Reconnected => "a new session is open".to_owned(),
         Event::Authenticated => "a new authorization was obtained".to_owned(),
         Event::Waited => "the wait is over".to_owned(),
+        Event::Circumstances(seen) => describe_circumstances(seen),
+        Event::Counted(counts) => {
+            let counts: Vec<_> = counts.iter().map(|count| count.calls.to_string()).collect();
+            format!("call number {} in the time of each limit", counts.join(", "))
+        }
         Event::Approved(true) => "a person approved the call".to_owned(),
         Event::Approved(false) => "a person declined the call".to_owned(),
         Event::Unasked => "no person could be asked for approval".to_owned(),
@@ -159,6 +168,24 @@ fn describe_event(event: &Event, forwarded: Option<&ForwardedAnswer>) -> String 
         },
         Event::Cancelled => "the caller cancelled".to_owned(),
     }
+}
+
+/// Describes who called, and what the agent had seen.
+fn describe_circumstances(seen: &Circumstances) -> String {
+    let who = seen.caller.principal.as_deref().unwrap_or("nobody known");
+    let client = match seen.caller.client.as_str() {
+        "" => String::new(),
+        client => format!(" with client {client:?}"),
+    };
+    let labels = match seen.context.labels.as_slice() {
+        [] => "no labels".to_owned(),
+        labels => format!("labels {}", labels.join(", ")),
+    };
+    let known = match seen.context.known.len() {
+        0 => String::new(),
+        known => format!(", knows {known} values"),
+    };
+    format!("called by {who}{client}; the agent has {labels}{known}")
 }
 
 fn describe_failure(failure: &Failure) -> String {

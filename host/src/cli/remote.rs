@@ -106,6 +106,11 @@ impl RemoteGateway {
         self.operator.get(path).await.map_err(|failed| self.failure(&failed))
     }
 
+    /// Posts JSON to a page of its API.
+    pub(super) async fn post(&self, path: &str, json: String) -> Result<String, CliError> {
+        self.operator.post(path, json).await.map_err(|failed| self.failure(&failed))
+    }
+
     /// Opens an MCP session with it, as any client would.
     pub(super) async fn session(&self, limit: Duration) -> Result<Session, CliError> {
         let site = RemoteSite { url: format!("{}mcp", self.site.url), ..self.site.clone() };

@@ -11,6 +11,7 @@ use crate::json::to_raw;
 use crate::logic::Supervisor;
 use crate::logic::types::{Tool, ToolRef, execution, naming};
 use crate::plan::{CallPlan, plan};
+use crate::record::CallSurroundings;
 use crate::words::{ErrorText, NamedCase};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -78,7 +79,7 @@ pub(super) fn run(logic: &mut Supervisor, args: &Args, arguments: String) -> Res
         style::write_stderr(format_args!("{}", style::stderr().dim(note)));
     }
     let gate = open(logic, &servers)?;
-    let mut decided = plan(logic, gate, call.clone())?;
+    let mut decided = plan(logic, gate, call.clone(), &CallSurroundings::none())?;
     if let Some(file) = &args.schema {
         let schema = read(file)?;
         if !matches!(serde_json::from_str(&schema), Ok(serde_json::Value::Object(_))) {
@@ -91,7 +92,7 @@ pub(super) fn run(logic: &mut Supervisor, args: &Args, arguments: String) -> Res
         if let Some(tool) = tool {
             servers.set_schema(&tool.server, &tool.tool, schema).map_err(|error| in_file(file, &error))?;
             let gate = open(logic, &servers)?;
-            decided = plan(logic, gate, call.clone())?;
+            decided = plan(logic, gate, call.clone(), &CallSurroundings::none())?;
         }
     }
     print_decision(args, &call.name, decided, |audience| {
@@ -120,8 +121,18 @@ pub(super) async fn run_configured(context: &CliContext, args: &Args, arguments:
     })
 }
 
-fn new_call(name: &str, arguments: String) -> execution::ToolCall {
+pub(super) fn new_call(name: &str, arguments: String) -> execution::ToolCall {
     execution::ToolCall { id: String::new(), name: name.to_owned(), arguments }
+}
+
+/// Prints a decision, for `toolgate rules explain`.
+pub(super) fn print_explanation(
+    name: &str,
+    decided: Result<CallPlan, execution::ToolResult>,
+    json: bool,
+) -> Result<ExitCode, CliError> {
+    let args = Args { name: None, arguments: Vec::new(), servers: None, schema: None, target: None, json };
+    print_decision(&args, name, decided, |_| Ok(Vec::new()))
 }
 
 /// Prints a decision; `fit` returns all tools as a provider would see them, since names must not collide.

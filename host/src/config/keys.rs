@@ -8,6 +8,7 @@ pub(super) mod masking;
 pub(super) mod queues;
 pub(super) mod record;
 pub(super) mod results;
+pub(super) mod rules;
 pub(super) mod server;
 pub(super) mod settings;
 pub(super) mod shadow;

@@ -1,5 +1,6 @@
 //! Finds what a new configuration permits that the old one did not, so that every loosened rule is reported.
 
+mod call_rules;
 mod lists;
 
 use super::bytes;
@@ -90,6 +91,7 @@ fn compare_settings(before: &Settings, after: &Settings, rules: &mut LoosenedRul
     rules.compare_choice("retry", before.retry, after.retry, &strict, RETRY);
     rules.add_if(before.check_arguments && !after.check_arguments, "check_arguments is off");
     rules.add_if(!before.allow_commands && after.allow_commands, "allow_commands is on");
+    call_rules::compare_settings(before, after, rules);
     compare_masking(&before.masking, &[&after.masking], rules);
     let limit = |bytes: u64| Some(bytes).filter(|bytes| *bytes > 0);
     rules.compare_bound("ask_max_bytes", Some(before.ask_max_bytes), Some(after.ask_max_bytes), bytes::write);
@@ -140,6 +142,7 @@ fn compare_server(before: &ServerConfig, after: &ServerConfig, masks_of_all: &Ma
         removed_patterns(old, new).for_each(|tool| rules.add(format!("{key} no longer has {tool:?}")));
     }
     compare_requires("requires", &before.requires, &after.requires, rules);
+    call_rules::compare_rules(&before.rules, &after.rules, rules);
     compare_tools(&before.tools, &after.tools, rules);
     compare_masking(&before.masking, &[&after.masking, masks_of_all], rules);
     rules.compare_bound("max_concurrent", before.max_concurrent, after.max_concurrent, number_text);
@@ -215,6 +218,10 @@ fn compare_masking(before: &Masking, after: &[&Masking], rules: &mut LoosenedRul
 
 fn compare_principal(before: &TokenRules, after: &TokenRules, rules: &mut LoosenedRules) {
     rules.add_if(!before.admin && after.admin, "is an admin now");
+    call_rules::compare_rules(&before.rules, &after.rules, rules);
+    for group in after.groups.iter().filter(|group| !before.groups.contains(group)) {
+        rules.add(format!("is in the group {group:?}"));
+    }
     match (&before.selection, &after.selection) {
         (Some(_), None) => rules.add("may use every server"),
         (Some(old), Some(new)) => {

@@ -7,6 +7,7 @@ mod position;
 mod queues;
 mod record;
 mod results;
+mod rules;
 mod settings;
 mod shadow;
 mod texts;
@@ -25,6 +26,7 @@ pub use position::{FilePosition, Notice, Problem, UnexpandedText};
 pub use queues::QueueRules;
 pub use record::RecordRules;
 pub use results::{ServerSummarizer, SpillSettings, SummarizerKind, SummarizerRules};
+pub use rules::{ConditionPlace, ContextRules, ContextScope, ResultConfig, RuleConfig};
 pub use settings::{ConfigInput, CustomMask, Masking, NamesStyle, ReadinessRule, Settings};
 pub use shadow::ShadowRules;
 
@@ -147,6 +149,8 @@ pub struct ServerConfig {
     pub ask: Vec<String>,
     /// Capabilities that a principal needs, all of them, to use this server.
     pub requires: Vec<String>,
+    /// Rules for calls of this server; their tools are named without it.
+    pub rules: Vec<RuleConfig>,
     /// Rules for single tools.
     pub tools: Vec<ToolConfig>,
     /// What to mask in this server's results, in addition to the settings for all servers.
@@ -196,6 +200,7 @@ impl ServerConfig {
             deny: Vec::new(),
             ask: Vec::new(),
             requires: Vec::new(),
+            rules: Vec::new(),
             tools: Vec::new(),
             masking: Masking::default(),
             summarizer: ServerSummarizer::default(),

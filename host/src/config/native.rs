@@ -1,10 +1,12 @@
 //! toolgate's own `toolgate.yaml`: read strictly, because a key that does nothing is a mistake.
 
+use std::collections::HashSet;
+
 use super::document::Node;
 use super::error::ConfigError;
 use super::field::{ConfigField, ReadContext};
 use super::keys::settings::TOP;
-use super::model::{FileShape, Problem, Settings, is_id};
+use super::model::{FileShape, Problem, ServerConfig, Settings, is_id};
 use super::section::read_keys;
 use super::server_entry::{self, ConfigParts, ServerEntry, check_count};
 
@@ -42,5 +44,20 @@ pub(super) fn read(root: &Node) -> Result<ConfigParts, ConfigError> {
             servers.push(server);
         }
     }
+    check_rule_names(&settings, &servers)?;
     Ok((settings, servers, notices))
+}
+
+/// Checks that no two rules have the same name, since messages and counts name them.
+fn check_rule_names(settings: &Settings, servers: &[ServerConfig]) -> Result<(), ConfigError> {
+    let of_servers = servers.iter().flat_map(|server| &server.rules);
+    let of_tokens = settings.gateway.tokens.iter().flat_map(|token| &token.rules);
+    let mut names = HashSet::new();
+    for rule in settings.rules.iter().chain(of_servers).chain(of_tokens) {
+        if !names.insert(&rule.rule.name) {
+            let text = format!("another rule has the name {:?} too", rule.rule.name);
+            return Err(ConfigError::invalid(rule.place.clone(), text));
+        }
+    }
+    Ok(())
 }

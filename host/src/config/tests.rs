@@ -1,3 +1,4 @@
+mod call_rules;
 mod clients;
 mod entries;
 mod example;

@@ -7,6 +7,7 @@ use super::failure::FailureJson;
 use super::json_text::{self, JsonText};
 use super::macros::{json_as, json_by_name, read_single_member, word_or_object};
 use crate::logic::types::execution::{Code, Condensed, Event, Failed, Oversize, Question, Summary};
+use crate::logic::types::rules::{CallCount, Circumstances};
 use crate::logic::types::{ToolRef, WaitRange};
 
 json_by_name!(Code);
@@ -85,6 +86,8 @@ enum EventJson {
     Reconnected,
     Authenticated,
     Waited,
+    Circumstances(Circumstances),
+    Counted(Vec<CallCount>),
     Approved(bool),
     Unasked,
     Condensed(Condensed),
@@ -105,7 +108,7 @@ word_or_object!(
         other => {
             return Err(format!(
                 "unknown event {other:?}; there are: connected, reconnected, authenticated, waited, unasked, cancelled, \
-                 and objects with answered, forwarded, failed, approved, condensed"
+                 and objects with answered, forwarded, failed, circumstances, counted, approved, condensed"
             ));
         }
     }),
@@ -120,6 +123,8 @@ word_or_object!(
                     let phase = json.phase().map_err(A::Error::custom)?;
                     Event::Failed(Failed { failure, phase })
                 }
+                "circumstances" => Event::Circumstances(map.next_value()?),
+                "counted" => Event::Counted(map.next_value()?),
                 "approved" => Event::Approved(map.next_value()?),
                 "condensed" => Event::Condensed(map.next_value()?),
                 other => return Err(A::Error::custom(format!("unknown event {other:?}"))),
@@ -131,6 +136,7 @@ word_or_object!(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::logic::types::rules::{AgentContext, Caller};
     use crate::logic::types::{Failure, HttpFailure, Phase, RpcFailure};
 
     #[test]
@@ -162,6 +168,17 @@ mod tests {
             Event::Reconnected,
             Event::Authenticated,
             Event::Waited,
+            Event::Circumstances(Circumstances {
+                caller: Caller {
+                    principal: Some("ann".to_owned()),
+                    groups: vec!["g".to_owned()],
+                    admin: true,
+                    client: "c".to_owned(),
+                },
+                now_ms: Some(5),
+                context: AgentContext { labels: vec!["untrusted".to_owned()], known: vec![(1, u64::MAX)] },
+            }),
+            Event::Counted(vec![CallCount { calls: 1, ends_in_ms: 2 }]),
             Event::Approved(true),
             Event::Unasked,
             Event::Condensed(Condensed { kept: Some("/x".to_owned()), summary: None }),

@@ -9,6 +9,7 @@ use crate::logic::types::filtering::{DestructivePolicy, Policy, Rules, SelectedS
 use crate::logic::types::masking::{CustomMask, Masks};
 use crate::logic::types::naming::{Audience, NamingStyle, Target};
 use crate::logic::types::recovery::RetryPolicy;
+use crate::logic::types::rules::RuleSet;
 use crate::logic::types::{Annotations, Tool};
 
 json_by_name!(DestructivePolicy, ResultForm, RetryPolicy, Target);
@@ -34,6 +35,13 @@ struct SettingsJson {
     spill: bool,
     summarize_above_tokens: Option<u64>,
     ask_max_bytes: u64,
+    // Records from before there were rules have none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    rules: RuleSet,
+}
+
+fn is_none(rules: &RuleSet) -> bool {
+    rules.lists.is_empty() && rules.results.is_empty() && rules.known.is_empty()
 }
 
 #[derive(Serialize, Deserialize)]
@@ -213,7 +221,7 @@ impl Serialize for Tool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logic::types::{execution, filtering, masking, naming, recovery};
+    use crate::logic::types::{execution, filtering, masking, naming, recovery, rules};
 
     fn annotations() -> Annotations {
         Annotations { read_only: Some(true), destructive: None, idempotent: Some(false), open_world: None }
@@ -270,6 +278,23 @@ mod tests {
                 spill: true,
                 summarize_above_tokens: Some(9),
                 ask_max_bytes: 11,
+                rules: rules::RuleSet {
+                    lists: vec![vec![rules::Rule {
+                        name: "r".to_owned(),
+                        tools: vec!["a.*".to_owned()],
+                        condition: Some("args.x == 1".to_owned()),
+                        effect: rules::Effect::Label(vec!["l".to_owned()]),
+                        limit: Some(rules::CallLimit { calls: 1, per_ms: 2, by: rules::LimitScope::Everybody }),
+                        because: Some("b".to_owned()),
+                    }]],
+                    results: vec![rules::ResultRule {
+                        tools: "a.t".to_owned(),
+                        labels: vec!["l".to_owned()],
+                        trusted: true,
+                        trusted_fields: vec!["f".to_owned()],
+                    }],
+                    known: vec!["@example.com".to_owned()],
+                },
             };
             let json = serde_json::to_string(&settings).unwrap();
             assert_eq!(serde_json::from_str::<execution::Settings>(&json).unwrap(), settings, "{json}");

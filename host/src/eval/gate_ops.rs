@@ -1,15 +1,22 @@
 //! The operations of `eval` that need a gate: `resolve` and `execute`.
 
+use std::collections::HashMap;
+use std::time::UNIX_EPOCH;
+
 use serde::ser::{Error, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::op_result::{OpError, OpResult, json_result, raw};
 use super::shapes::{EvalCall, EvalSelection, EvalServers};
+use crate::calendar;
+use crate::contract_json::{KnownDigest, OrderedMap};
 use crate::decide::{Decide, GateId};
 use crate::logic::types::execution::{Directive, Event, OfferNote, Oversize, Question, Request, Settings, ToolResult};
+use crate::logic::types::rules::{AgentContext, CallCount, Caller, Circumstances, ResultRule, Rule, RuleSet};
 use crate::logic::types::{ToolRef, WaitRange, filtering, masking};
 use crate::plan::{CallPlan, plan};
+use crate::record::CallSurroundings;
 use crate::rpc;
 use crate::words::NamedCase;
 
@@ -29,9 +36,50 @@ pub(super) struct GateOp {
     #[serde(default)]
     settings: EvalSettings,
     events: Option<Vec<Event>>,
+    /// Answers the directives `circumstances` and `count`, so that no events do.
+    context: Option<EvalContext>,
 }
 
-/// The settings of a gate beside its rules.
+/// What surrounds a call.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "context: an object")]
+struct EvalContext {
+    principal: Option<String>,
+    groups: Vec<String>,
+    admin: bool,
+    client: String,
+    /// The time as RFC 3339 writes it.
+    now: Option<String>,
+    labels: Vec<String>,
+    /// Values that the agent knows, as `learned` has them.
+    known: Vec<KnownDigest>,
+    /// Values that the agent knows, as texts.
+    values: Vec<String>,
+    /// How often calls fitted each rule with a limit, with this one.
+    counts: HashMap<String, u32>,
+}
+
+impl EvalContext {
+    fn circumstances(self, logic: &mut impl Decide) -> Result<(Circumstances, HashMap<String, u32>), OpError> {
+        let time = |text: &String| {
+            let millis = calendar::parse(text).and_then(|at| at.duration_since(UNIX_EPOCH).ok())?.as_millis();
+            u64::try_from(millis).ok()
+        };
+        let now_ms = match &self.now {
+            Some(text) => {
+                Some(time(text).ok_or_else(|| format!("{text:?} is not a time, such as 2026-07-28T12:00:00Z"))?)
+            }
+            None => None,
+        };
+        let EvalContext { principal, groups, admin, client, labels, counts, .. } = self;
+        let mut known: Vec<_> = self.known.into_iter().map(|KnownDigest(value)| value).collect();
+        known.extend(logic.known_values(&self.values)?);
+        let caller = Caller { principal, groups, admin, client };
+        Ok((Circumstances { caller, now_ms, context: AgentContext { labels, known } }, counts))
+    }
+}
+
+/// The settings of a gate beside its filters.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "settings: an object")]
 struct EvalSettings {
@@ -44,6 +92,32 @@ struct EvalSettings {
     check_arguments: Option<bool>,
     bare_names: Option<bool>,
     form: Option<String>,
+    rules: Vec<Rule>,
+    results: OrderedMap<EvalResultRule>,
+    known: Vec<String>,
+}
+
+/// What the results of some tools mean.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "an object with labels, trusted and trusted_fields")]
+struct EvalResultRule {
+    labels: Vec<String>,
+    trusted: bool,
+    trusted_fields: Vec<String>,
+}
+
+impl EvalSettings {
+    fn rule_set(&mut self) -> RuleSet {
+        let result = |(tools, rule): (String, EvalResultRule)| {
+            let EvalResultRule { labels, trusted, trusted_fields } = rule;
+            ResultRule { tools, labels, trusted, trusted_fields }
+        };
+        RuleSet {
+            lists: vec![std::mem::take(&mut self.rules)],
+            results: std::mem::take(&mut self.results).0.into_iter().map(result).collect(),
+            known: std::mem::take(&mut self.known),
+        }
+    }
 }
 
 impl GateOp {
@@ -51,7 +125,8 @@ impl GateOp {
     fn settings(&mut self, logic: &mut impl Decide) -> Result<Settings, OpError> {
         let ids: Vec<String> = self.servers.0.iter().map(|(id, _)| id.clone()).collect();
         let default = logic.default_settings(&ids)?;
-        let given = std::mem::take(&mut self.settings);
+        let mut given = std::mem::take(&mut self.settings);
+        let rules = given.rule_set();
         let policy = filtering::Policy {
             choice: None,
             servers: self.servers.0.iter().map(|(id, server)| server.rules(id)).collect(),
@@ -71,6 +146,7 @@ impl GateOp {
             ask_max_bytes: given.ask_max_bytes.unwrap_or(default.ask_max_bytes),
             check_arguments: given.check_arguments.unwrap_or(default.check_arguments),
             bare_names: given.bare_names.unwrap_or(default.bare_names),
+            rules,
             ..default
         })
     }
@@ -113,22 +189,38 @@ pub(super) fn resolve(logic: &mut impl Decide, op: GateOp) -> OpResult {
     if op.events.is_some() {
         return Err("unknown field `events`; resolve takes none".to_owned().into());
     }
-    op.with_gate(logic, |logic, gate, op| match plan(logic, gate, op.call.into_call())? {
-        Ok(CallPlan { tool, arguments, trace, .. }) => {
-            json_result(&EvalRoute { tool, arguments: raw(arguments)?, trace })
+    op.with_gate(logic, |logic, gate, op| {
+        let (circumstances, counts) = op.context.unwrap_or_default().circumstances(logic)?;
+        let count = |rules: &[String]| counted(&counts, rules);
+        let around = CallSurroundings { circumstances, count: Some(&count) };
+        match plan(logic, gate, op.call.into_call(), &around)? {
+            Ok(CallPlan { tool, arguments, trace, .. }) => {
+                json_result(&EvalRoute { tool, arguments: raw(arguments)?, trace })
+            }
+            Err(result) => Err(result.text.into()),
         }
-        Err(result) => Err(result.text.into()),
     })
+}
+
+fn counted(counts: &HashMap<String, u32>, rules: &[String]) -> Vec<CallCount> {
+    let count = |rule| CallCount { calls: counts.get(rule).copied().unwrap_or(1), ends_in_ms: 0 };
+    rules.iter().map(count).collect()
 }
 
 pub(super) fn execute(logic: &mut impl Decide, op: GateOp) -> OpResult {
     op.with_gate(logic, |logic, gate, op| {
+        let context = op.context.map(|context| context.circumstances(logic)).transpose()?;
+        let count =
+            |rules: &[String]| counted(context.as_ref().map(|(_, counts)| counts).unwrap_or(&HashMap::new()), rules);
+        let around = context
+            .as_ref()
+            .map(|(circumstances, _)| CallSurroundings { circumstances: circumstances.clone(), count: Some(&count) });
         let (execution, mut directive) = logic.begin(gate, op.call.into_call())?;
         let mut directives = Vec::new();
-        for event in op.events.unwrap_or_default() {
-            if matches!(directive, Directive::Done(_)) {
-                break;
-            }
+        let mut events = op.events.unwrap_or_default().into_iter();
+        while !matches!(directive, Directive::Done(_)) {
+            let answer = around.as_ref().and_then(|around| around.answer(&directive));
+            let Some(event) = answer.or_else(|| events.next()) else { break };
             directives.push(EvalDirective(directive));
             directive = logic.next(execution, event)?;
         }
@@ -149,6 +241,8 @@ enum DirectiveJson {
     Reconnect(String),
     Reauthenticate(String),
     Wait(WaitRange),
+    Circumstances(bool),
+    Count(Vec<String>),
     Ask(Question),
     Condense(Oversize),
     #[serde(serialize_with = "write_result")]
@@ -162,10 +256,12 @@ fn write_request<S: Serializer>(request: &Request, serializer: S) -> Result<S::O
         server: &'a str,
         method: &'static str,
         params: Box<RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        learned: Option<&'a AgentContext>,
     }
-    let Request { tool: ToolRef { server, tool }, arguments, .. } = request;
+    let Request { tool: ToolRef { server, tool }, arguments, learned, .. } = request;
     let params = raw(rpc::call_params(tool, arguments)).map_err(S::Error::custom)?;
-    EvalRequest { server, method: "tools/call", params }.serialize(serializer)
+    EvalRequest { server, method: "tools/call", params, learned: learned.as_ref() }.serialize(serializer)
 }
 
 /// Writes the part of a result that the model sees, and its code.
@@ -175,6 +271,9 @@ fn write_result<S: Serializer>(result: &ToolResult, serializer: S) -> Result<S::
         code: &'static str,
         is_error: bool,
         text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        learned: Option<&'a AgentContext>,
     }
-    EvalResult { code: result.code.name(), is_error: result.is_error, text: &result.text }.serialize(serializer)
+    let ToolResult { code, is_error, text, learned, .. } = result;
+    EvalResult { code: code.name(), is_error: *is_error, text, learned: learned.as_ref() }.serialize(serializer)
 }

@@ -47,5 +47,5 @@ pub mod words {
             })*
         };
     }
-    words!(types, naming, catalog, filtering, recovery, masking, execution);
+    words!(types, naming, catalog, filtering, recovery, masking, rules, execution);
 }

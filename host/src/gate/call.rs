@@ -7,12 +7,14 @@ use tracing::{Instrument, debug};
 
 use super::call_options::{CallOptions, CallOutcome};
 use super::call_runner::CallRunner;
+use super::circumstances::CountMode;
 use super::observed_call::ObservedCall;
 use super::{CallEvent, Gate, GateError, OnEvent};
 use crate::decide::LogicResult;
 use crate::logic::types::execution::{Directive, Event, ToolCall, ToolResult};
 use crate::logic::{CallTicket, LONG, Supervisor};
 use crate::plan::{self, CallPlan};
+use crate::record::CallSurroundings;
 use crate::registry::GateBackend;
 use crate::telemetry::Span;
 
@@ -27,6 +29,7 @@ impl Gate {
         let id = call.id.clone();
         let trace = Span::begin("tools/call", &options.caller);
         let observed = ObservedCall::begin(self, options);
+        self.note_activity(options.caller.trace_id());
         let (begun, mut directive) = {
             let _decided = trace.step("toolgate.begin");
             self.begin(call, observed.is_some())?
@@ -93,14 +96,27 @@ impl Gate {
 
     /// Finds out what a call would do without making it; the servers it needs are connected.
     pub async fn plan(&self, call: ToolCall) -> Result<Result<CallPlan, ToolResult>, GateError> {
+        self.plan_with(call, None).await
+    }
+
+    /// Finds out what a call would do without making it, with other surroundings than those of now.
+    pub(crate) async fn plan_with(
+        &self,
+        call: ToolCall,
+        around: Option<&CallSurroundings<'_>>,
+    ) -> Result<Result<CallPlan, ToolResult>, GateError> {
         let id = call.id.clone();
         let (call, mut directive) = self.begin(call, false)?;
         let end = CallGuard { call, observed: None, abandon_listener: None, is_discarded: false };
         let options = CallOptions::default();
         let trace = Span::begin("toolgate.plan", &options.caller);
         let mut runner = CallRunner::new(self, &options, id, trace);
-        while matches!(directive, Directive::Connect(_)) {
-            let event = runner.run(directive).await;
+        runner.count_mode = CountMode::Foresee;
+        while matches!(directive, Directive::Connect(_) | Directive::Circumstances(_) | Directive::Count(_)) {
+            let event = match around.and_then(|around| around.answer(&directive)) {
+                Some(event) => event,
+                None => runner.run(directive).await,
+            };
             directive = end.call.next(event)?;
         }
         let ComponentCall { core: backend, ticket } = &end.call;

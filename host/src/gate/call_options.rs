@@ -48,6 +48,8 @@ pub struct CallOptions {
     pub approve: Option<Arc<dyn Approve>>,
     /// The principal of the call, for the record.
     pub principal: Option<Arc<str>>,
+    /// The name of the client program, for rules.
+    pub client: Option<Arc<str>>,
     /// The caller: its trace context and log level go to servers, and it answers their questions.
     pub caller: Caller,
 }

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::call_options::{CallOptions, CallOutcome, Consent};
+use super::circumstances::CountMode;
 use super::forwarded::PlainText;
 use super::{CallEvent, Gate, OnEvent, addresses, failures, forwarded, queueing};
 use crate::failure::{Failure, RequestError};
@@ -18,6 +19,7 @@ use crate::json::JsonObject;
 use crate::logic::types::execution::{
     Code, Condensed, Directive, Event, Oversize, Question, Request, Summary, ToolResult,
 };
+use crate::logic::types::rules::{AgentContext, Circumstances};
 use crate::logic::types::{ToolRef, WaitRange};
 use crate::queue::{Queue, QueuePermit};
 use crate::registry::{Link, Unavailable};
@@ -56,6 +58,10 @@ pub(super) struct CallRunner<'a> {
     questions: Option<JsonObject>,
     /// The span of the call in its trace.
     pub(super) trace: Span,
+    /// Whether the call counts for rules with limits.
+    pub(super) count_mode: CountMode,
+    /// The labels that the agent gets by the call.
+    labels: Option<AgentContext>,
 }
 
 /// The server and the time of the first request.
@@ -116,6 +122,8 @@ impl<'a> CallRunner<'a> {
             forwarded: None,
             questions: None,
             trace,
+            count_mode: CountMode::Count,
+            labels: None,
         }
     }
 
@@ -171,6 +179,8 @@ impl<'a> CallRunner<'a> {
             Directive::Connect(servers) => self.connect(&servers).await,
             Directive::Reconnect(server) => self.reconnect(&server).await,
             Directive::Wait(range) => self.wait(range).await,
+            Directive::Circumstances(with_known) => Event::Circumstances(self.circumstances(with_known)),
+            Directive::Count(rules) => Event::Counted(self.gate.count(&rules, self.count_mode)),
             Directive::Ask(question) => self.ask(question).await,
             Directive::Condense(oversize) => self.condense(oversize).await,
             Directive::Reauthenticate(server) => self.reauthenticate(&server).await,
@@ -180,7 +190,13 @@ impl<'a> CallRunner<'a> {
     }
 
     /// Builds the outcome of the call.
-    pub(super) fn finish(self, result: ToolResult) -> CallOutcome {
+    pub(super) fn finish(self, mut result: ToolResult) -> CallOutcome {
+        let trace = self.options.caller.trace_id();
+        // Once more, because the agent may have been forgotten while the call was running.
+        self.gate.learn(trace, self.labels.clone());
+        if let Some(tool) = &result.tool {
+            self.gate.learn_from(trace, &tool.server, result.learned.take());
+        }
         let latency = self.started.elapsed();
         self.trace.finished(&result);
         // A call that never reached its server counts as one of its failures, or as denied.
@@ -213,8 +229,9 @@ impl<'a> CallRunner<'a> {
     }
 
     async fn request(&mut self, request: Request) -> Event {
-        let Request { tool: ToolRef { server, tool }, arguments, forward } = request;
+        let Request { tool: ToolRef { server, tool }, arguments, forward, learned } = request;
         if server == RESOURCE_SERVER && offers_resource_tools(&self.gate.registry().config(), &self.gate.view()) {
+            self.learn(learned);
             return Event::Answered(Box::pin(self.gate.call_resource_tool(&tool, &arguments, self.options)).await);
         }
         let link = match self.link(&server) {
@@ -242,6 +259,7 @@ impl<'a> CallRunner<'a> {
         self.emit(CallEvent::Requesting { server, connection: link.number() });
         let mut logs = (self.options.events.is_some() && !self.options.without_logs).then(|| session.events());
         let (span, caller) = self.trace.request(link.id(), method, &params, session.peer(), &self.options.caller);
+        self.learn(learned);
         let answer = pin!(session.request_for(asked, &caller));
         self.sent = true;
         let outcome = match &mut logs {
@@ -270,6 +288,18 @@ impl<'a> CallRunner<'a> {
     async fn enter_queues(&self, link: &Arc<Link>, tool: &str) -> Result<Option<QueuePermit>, RequestError> {
         let tell = |queue: &Queue| self.emit(CallEvent::Queued { queue: queue.name().to_owned() });
         queueing::enter_queues(link, tool, self.remaining_timeouts_for(link), tell).await
+    }
+
+    /// Remembers what the agent learns by sending the call.
+    fn learn(&mut self, learned: Option<AgentContext>) {
+        let labels = |learned: &AgentContext| AgentContext { labels: learned.labels.clone(), known: Vec::new() };
+        self.labels = learned.as_ref().map(labels);
+        self.gate.learn(self.options.caller.trace_id(), learned);
+    }
+
+    fn circumstances(&self, with_known: bool) -> Circumstances {
+        let client = self.options.client.as_deref().unwrap_or_default();
+        self.gate.circumstances(client, self.options.caller.trace_id(), with_known)
     }
 
     /// Connects several servers at the same time; the call can go on if one of them can be used.

@@ -12,6 +12,7 @@ use super::client::Principal;
 use super::recent::RecentCall;
 use super::visible_servers::VisibleServers;
 use super::{Gateway, bounds, metrics};
+use crate::agent::{RememberedAgent, clock_ms};
 use crate::calendar::{Utc, millis};
 use crate::gate::{CallEvent, CallOptions, Gate, GateView, OnEvent};
 use crate::json::{JsonObject, to_raw};
@@ -209,6 +210,33 @@ impl Gateway {
         });
         let calls: Vec<_> = calls.collect();
         self.redacted(&json!({"calls": calls}).to_string())
+    }
+
+    /// Lists the agents that have seen something that rules remember: the principal's own, or all for admins.
+    pub fn agents(&self, principal: &Principal) -> ApiResponse {
+        let idle = self.registry().config().settings.context.idle;
+        let agents = self.registry().agent_memory().agents(clock_ms(), idle).into_iter();
+        let agents = agents.filter(|agent| principal.admin || agent.principal == principal.name).map(|agent| {
+            let RememberedAgent { principal, part, labels, known } = agent;
+            json!({"principal": principal, "part": part, "labels": labels, "known": known})
+        });
+        let agents: Vec<_> = agents.collect();
+        self.redacted(&json!({"agents": agents}).to_string())
+    }
+
+    /// Forgets what the agents of a principal, or all, have seen.
+    pub fn reset_agents(&self, body: &[u8]) -> Result<ApiResponse, ApiResponse> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Body {
+            #[serde(default)]
+            principal: Option<String>,
+        }
+        let wrong = |_| error(400, "send {\"principal\": a name}, or {} for all");
+        let Body { principal } = serde_json::from_slice(body).map_err(wrong)?;
+        let forgotten = self.registry().agent_memory().reset(principal.as_deref());
+        tracing::warn!(principal, "an operator made the gateway forget what {forgotten} agents have seen");
+        Ok(reply(200, &json!({"forgotten": forgotten})))
     }
 
     /// Reports on the shadow policy, with the calls that it would have decided differently, newest first.

@@ -80,6 +80,8 @@ struct Negotiated {
     log_level: Option<LogLevel>,
     /// The servers and tools that the client chose, of those that it may use.
     choice: Option<Choice>,
+    /// The name of the client program.
+    client_name: Option<Arc<str>>,
 }
 
 /// What was sent to the client and matters later.
@@ -106,7 +108,9 @@ impl ClientSession {
     ) -> Result<Arc<Self>, GateError> {
         // Read before the view, so that a change in between is not missed.
         let edition = AtomicU64::new(gateway.edition.load(Ordering::SeqCst));
-        let gate = Gate::open(&gateway.registry, gateway.view(&principal.name)?.in_new_session())?;
+        let mut view = gateway.view(&principal.name)?.in_new_session();
+        view.agent.admin = principal.admin;
+        let gate = Gate::open(&gateway.registry, view)?;
         let (name, gateway) = (principal.name.as_str().into(), Arc::clone(gateway));
         let (negotiated, running, questions, subscriptions, sent) = Default::default();
         let session = Arc::new(ClientSession {

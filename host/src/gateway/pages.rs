@@ -43,7 +43,10 @@ impl PageHandler for GatewayPages {
 
     fn accepts_body(&self, method: &Method, path: &str, principal: &Principal) -> bool {
         let parts = path.split('/').filter(|part| !part.is_empty());
-        principal.admin && method == Method::POST && parts.eq(["api", "v1", "mcp", "call"])
+        let takes_body = || {
+            matches!(parts.collect::<Vec<_>>()[..], ["api", "v1", "mcp", "call"] | ["api", "v1", "context", "reset"])
+        };
+        principal.admin && method == Method::POST && takes_body()
     }
 }
 
@@ -51,8 +54,12 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
     let versioned = parts.strip_prefix(&["api", "v1"]);
     let path = versioned.unwrap_or(parts);
     let (method, allowed) = match path {
-        ["servers"] | ["mcp", "tools"] | ["calls"] | ["shadow"] | ["events"] | ["metrics"] => (Method::GET, READ),
-        ["servers", _, "enable" | "disable" | "reconnect"] | ["mcp", "call"] => (Method::POST, "POST"),
+        ["servers"] | ["mcp", "tools"] | ["calls"] | ["shadow"] | ["context"] | ["events"] | ["metrics"] => {
+            (Method::GET, READ)
+        }
+        ["servers", _, "enable" | "disable" | "reconnect"] | ["mcp", "call"] | ["context", "reset"] => {
+            (Method::POST, "POST")
+        }
         _ => return failure(404, NO_PAGE),
     };
     if request.method != method {
@@ -80,6 +87,8 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
         ["events"] => return events(gateway),
         ["servers"] => gateway.servers(principal),
         ["mcp", "tools"] => gateway.tools(principal).await.unwrap_or_else(|error| error),
+        ["context"] => gateway.agents(principal),
+        ["context", "reset"] => gateway.reset_agents(&request.body).unwrap_or_else(|error| error),
         ["calls"] => gateway.calls(principal, limit),
         ["shadow"] => gateway.shadow_report(principal, limit),
         ["servers", server, action] => match gateway.act(server, action) {
@@ -182,7 +191,7 @@ const TOKEN: &str = "this needs a token: open the dashboard with the link that `
                      terminal, or give an admin a token in gateway.tokens";
 /// The error for a path that the API does not have.
 const NO_PAGE: &str = "the API has no such page: it has servers, servers/ID/enable, servers/ID/disable, \
-                       servers/ID/reconnect, mcp/tools, mcp/call, calls, shadow, events and metrics";
+                       servers/ID/reconnect, mcp/tools, mcp/call, calls, shadow, context, context/reset, events and metrics";
 /// The methods of a read-only page.
 const READ: &str = "GET, HEAD";
 const DASHBOARD: &str = include_str!("dashboard.html");

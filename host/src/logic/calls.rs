@@ -4,7 +4,7 @@ use super::error::LogicError;
 use super::instance::{Instance, ResourceHandle};
 use super::types::{
     Annotations, Failure, Json, Tool, ToolRef, Trace, WaitRange, arguments, catalog, content, execution, filtering,
-    lifecycle, masking, naming, recovery,
+    lifecycle, masking, naming, recovery, rules,
 };
 
 /// A catalog in one instance.
@@ -277,9 +277,32 @@ impl Instance {
         &mut self,
         gate: &GateHandle,
         style: &naming::NamingStyle,
+        circumstances: Option<&rules::Circumstances>,
     ) -> LogicResult<Vec<catalog::ExposedTool>> {
         let gate = self.resource(&gate.0)?;
-        self.call(|logic, store| logic.toolgate_logic_execution().gate().call_tools(store, gate, style))
+        self.call(|logic, store| logic.toolgate_logic_execution().gate().call_tools(store, gate, style, circumstances))
+    }
+
+    /// Returns what an agent knows that may send these texts.
+    pub fn known_values(&mut self, texts: &[String]) -> LogicResult<Vec<rules::KnownValue>> {
+        self.call(|logic, store| logic.toolgate_logic_rules().call_known_values(store, texts))
+    }
+
+    /// Says what rules do with calls of a tool before there are arguments.
+    pub fn gate_foresee(
+        &mut self,
+        gate: &GateHandle,
+        tool: &ToolRef,
+        circumstances: &rules::Circumstances,
+    ) -> LogicResult<rules::Outlook> {
+        let gate = self.resource(&gate.0)?;
+        self.call(|logic, store| logic.toolgate_logic_execution().gate().call_foresee(store, gate, tool, circumstances))
+    }
+
+    /// Finds probable mistakes in the rules of a gate.
+    pub fn gate_check_rules(&mut self, gate: &GateHandle) -> LogicResult<Vec<rules::RuleNote>> {
+        let gate = self.resource(&gate.0)?;
+        self.call(|logic, store| logic.toolgate_logic_execution().gate().call_check_rules(store, gate))
     }
 
     /// Reports whether a gate may use anything of a server.

@@ -6,6 +6,20 @@ pub use generated::types::{
     Annotations, Failure, HttpFailure, Json, Phase, RpcFailure, Tool, ToolRef, Trace, WaitRange,
 };
 
+impl Default for generated::rules::RuleSet {
+    /// Returns no rules.
+    fn default() -> Self {
+        generated::rules::RuleSet { lists: Vec::new(), results: Vec::new(), known: Vec::new() }
+    }
+}
+
+impl Default for generated::rules::AgentContext {
+    /// Returns the context of an agent that has seen nothing.
+    fn default() -> Self {
+        generated::rules::AgentContext { labels: Vec::new(), known: Vec::new() }
+    }
+}
+
 impl Default for Annotations {
     /// Returns the annotations of a tool that has none.
     fn default() -> Self {
@@ -28,6 +42,14 @@ pub mod catalog {
 /// The content of a result.
 pub mod content {
     pub use super::generated::content::{Extracted, Unreadable};
+}
+
+/// Rules that see arguments, people and what happened before.
+pub mod rules {
+    pub use super::generated::rules::{
+        AgentContext, CallCount, CallLimit, Caller, Circumstances, Effect, KnownValue, LimitScope, MissingArgument,
+        Outlook, ResultRule, Rule, RuleError, RuleNote, RuleProblem, RuleSet,
+    };
 }
 
 /// A gate's settings, and the directives and events of a call.
@@ -72,6 +94,7 @@ pub mod execution {
                 attempts: 1,
                 truncated: false,
                 trace,
+                learned: None,
             }
         }
     }

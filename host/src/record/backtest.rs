@@ -43,8 +43,9 @@ impl Backtest {
     /// Replays all records with bounded memory; `progress` gets the number of bytes read so far.
     pub fn run(&self, progress: &dyn Fn(u64)) -> Result<BacktestReport, BacktestError> {
         let segments = segments(&self.dir)?;
-        let threads = self.threads.max(1);
         let (candidate, unusable) = self.candidate.checked(&self.options)?;
+        // What an agent has seen depends on the order of its calls.
+        let threads = if candidate.remembers() { 1 } else { self.threads.max(1) };
         let shared = BacktestContext {
             parts: SharedParts::of(&self.dir),
             candidate,

@@ -15,6 +15,7 @@ use super::line::{MaskedPart, Record, VERSION};
 use super::replay::{ReplayCall, ReplayError, Replayer};
 use super::steps::{RecordedStep, steps};
 use super::store::{PartStore, RecordError, ToolMasks};
+use super::surroundings::CallSurroundings;
 use super::writer::RecordWriter;
 use crate::calendar::{Utc, millis};
 use crate::config::secrets::Secrets;
@@ -114,7 +115,8 @@ impl RecordBuilder {
         writer: &mut RecordWriter,
     ) -> Result<(), RecordError> {
         let call = record.call();
-        let script = ReplayCall { call: &call, settings, offers, steps: &record.steps, changes };
+        let around = &CallSurroundings::none();
+        let script = ReplayCall { call: &call, settings, offers, steps: &record.steps, changes, around };
         let directives = self.replayer()?.replay(script)?;
         if directives.iter().map(RecordedDirective::kind).eq(record.directives().map(RecordedDirective::kind)) {
             for (step, directive) in record.steps.iter_mut().zip(directives) {

@@ -9,7 +9,7 @@ use super::keyed::{Keyed, KeyedSettings};
 use super::replay::{ReplayError, Replayer};
 use crate::config::model::Config;
 use crate::gate::{GateError, GateView, LOCAL, check, views};
-use crate::gate_settings::resource_grant;
+use crate::gate_settings::{all_rules, resource_grant};
 use crate::logic::types::execution::{Code, ResultForm, Settings};
 use crate::logic::types::filtering::SelectedServer;
 use crate::logic::types::masking::{CustomMask, Masks};
@@ -43,6 +43,13 @@ impl Candidate {
             }
         }
         Ok((Candidate { component: self.component.clone(), config: Some(Arc::new(config)) }, unusable))
+    }
+
+    /// Reports whether the candidate decides by what happened before.
+    pub(crate) fn remembers(&self) -> bool {
+        let has_rules =
+            |config: &Arc<Config>| !config.settings.results.is_empty() || all_rules(config).next().is_some();
+        self.config.as_ref().is_some_and(has_rules)
     }
 
     /// Reports whether the candidate changes nothing, so that calls must end as they were recorded.
@@ -109,6 +116,7 @@ pub(crate) fn unknown_principal() -> RecordedDirective {
         attempts: 0,
         truncated: false,
         trace: vec!["no such principal".to_owned()],
+        learned: None,
     }))
 }
 
@@ -121,6 +129,7 @@ fn view(config: &Config, principal: Option<&str>, recorded: &Settings) -> Option
     let tokens = views(config);
     let needs_one = !tokens.is_empty() && principal.is_some_and(|principal| principal != LOCAL);
     let named = tokens.into_iter().find(|(name, _)| Some(name.as_str()) == principal);
+    let rules = named.as_ref().map(|(_, view)| view.rules.clone()).unwrap_or_default();
     let (selection, capabilities) = match named {
         Some((_, view)) => (view.selection, view.capabilities),
         None if needs_one => return None,
@@ -133,7 +142,7 @@ fn view(config: &Config, principal: Option<&str>, recorded: &Settings) -> Option
     };
     let choice = recorded.policy.choice.as_ref();
     let choice = choice.map(|servers| servers.iter().filter(|server| usable(&server.id)).cloned().collect());
-    Some(GateView { selection, choice, capabilities, ..GateView::default() })
+    Some(GateView { selection, choice, capabilities, rules, ..GateView::default() })
 }
 
 /// Reports whether the candidate may leave something unmasked that the recorded settings mask in a server's answers.

@@ -168,7 +168,9 @@ impl<'a> Course<'a> {
         for directive in directives {
             let first = course.requests.is_empty();
             let after = match directive {
-                RecordedDirective::Connect(_) => None,
+                RecordedDirective::Connect(_) | RecordedDirective::Circumstances(_) | RecordedDirective::Count(_) => {
+                    None
+                }
                 RecordedDirective::Ask(asked) => {
                     course.question = Some(asked);
                     None
@@ -270,7 +272,7 @@ mod tests {
 
     fn sent(server: &str, tool: &str, arguments: &str) -> RecordedDirective {
         let (tool, arguments) = (tool_ref(server, tool), arguments.to_owned());
-        RecordedDirective::Request(RecordedRequest { tool, arguments, forward_up_to: None })
+        RecordedDirective::Request(RecordedRequest { tool, arguments, forward_up_to: None, learned: None })
     }
 
     fn unread() -> RecordedDirective {
@@ -288,6 +290,7 @@ mod tests {
             attempts: 1,
             truncated: false,
             trace: Vec::new(),
+            learned: None,
         }))
     }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::digest::ContentDigest;
 use crate::contract_json::json_text;
 use crate::logic::types::execution::{Code, Directive, Oversize, Question, Request, ToolResult};
+use crate::logic::types::rules::AgentContext;
 use crate::logic::types::{ToolRef, WaitRange};
 
 /// The recorded form of a directive; directives are the same if their recorded forms are equal.
@@ -21,6 +22,10 @@ pub enum RecordedDirective {
     Reauthenticate(String),
     /// Wait for a time in this range.
     Wait(WaitRange),
+    /// Report the circumstances of the call, with the values that the agent knows or without.
+    Circumstances(bool),
+    /// Count the call for these rules.
+    Count(Vec<String>),
     /// Ask a person for approval.
     Ask(Question),
     /// Keep or summarize a long text.
@@ -41,6 +46,9 @@ pub struct RecordedRequest {
     /// A result with at most this many bytes of text may be passed through unread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forward_up_to: Option<u64>,
+    /// What the agent learned by sending it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub learned: Option<AgentContext>,
 }
 
 /// The recorded form of a text that is too long.
@@ -78,19 +86,24 @@ pub struct RecordedResult {
     pub truncated: bool,
     /// The trace of the decision.
     pub trace: Vec<String>,
+    /// What the result taught the agent.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub learned: Option<AgentContext>,
 }
 
 impl From<Directive> for RecordedDirective {
     fn from(directive: Directive) -> Self {
         match directive {
             Directive::Connect(servers) => RecordedDirective::Connect(servers),
-            Directive::Request(Request { tool, arguments, forward }) => {
+            Directive::Request(Request { tool, arguments, forward, learned }) => {
                 let forward_up_to = forward.map(|forward| forward.up_to);
-                RecordedDirective::Request(RecordedRequest { tool, arguments, forward_up_to })
+                RecordedDirective::Request(RecordedRequest { tool, arguments, forward_up_to, learned })
             }
             Directive::Reconnect(server) => RecordedDirective::Reconnect(server),
             Directive::Reauthenticate(server) => RecordedDirective::Reauthenticate(server),
             Directive::Wait(range) => RecordedDirective::Wait(range),
+            Directive::Circumstances(known) => RecordedDirective::Circumstances(known),
+            Directive::Count(rules) => RecordedDirective::Count(rules),
             Directive::Ask(question) => RecordedDirective::Ask(question),
             Directive::Condense(Oversize { tool, text, spill, summarize }) => {
                 let text = ContentDigest::of(&text);
@@ -104,10 +117,10 @@ impl From<Directive> for RecordedDirective {
 impl From<ToolResult> for RecordedResult {
     fn from(result: ToolResult) -> Self {
         let content = result_digest(&result);
-        let ToolResult { tool, text, code, attempts, truncated, trace, .. } = result;
+        let ToolResult { tool, text, code, attempts, truncated, trace, learned, .. } = result;
         let ours = !is_answer(code) && !text.is_empty();
         let (text, content) = if ours { (Some(text), None) } else { (None, content) };
-        RecordedResult { code, tool, text, content, attempts, truncated, trace }
+        RecordedResult { code, tool, text, content, attempts, truncated, trace, learned }
     }
 }
 
@@ -171,6 +184,8 @@ impl RecordedDirective {
             RecordedDirective::Reconnect(_) => "reconnect",
             RecordedDirective::Reauthenticate(_) => "reauthenticate",
             RecordedDirective::Wait { .. } => "wait",
+            RecordedDirective::Circumstances(_) => "circumstances",
+            RecordedDirective::Count(_) => "count",
             RecordedDirective::Ask(_) => "ask",
             RecordedDirective::Condense(_) => "condense",
             RecordedDirective::Done(_) => "done",
@@ -198,6 +213,7 @@ mod tests {
             attempts: 1,
             truncated: false,
             trace: vec!["a note".to_owned()],
+            learned: None,
         }
     }
 
@@ -211,6 +227,7 @@ mod tests {
                 tool: tool(),
                 arguments: text(),
                 forward: Some(Forward { up_to: 7, trace: Vec::new() }),
+                learned: None,
             }),
             Directive::Reconnect("a".to_owned()),
             Directive::Reauthenticate("a".to_owned()),

@@ -11,6 +11,7 @@ use super::directive::{RecordedDirective, is_answer};
 pub use super::keyed::{Keyed, KeyedOffers, KeyedSettings};
 use super::reader::SharedPartError;
 use super::steps::{ForwardedAnswer, RecordedStep};
+use super::surroundings::CallSurroundings;
 use crate::decide::{Decide, GateId, LogicResult};
 use crate::logic::types::execution::{Event, Failed, ResultForm, Settings, ToolCall};
 use crate::logic::types::{Failure, Phase};
@@ -31,6 +32,8 @@ pub struct ReplayCall<'a> {
     pub steps: &'a [RecordedStep],
     /// The offered tools before each step, where they had changed since the step before; empty if they never changed.
     pub changes: Vec<Option<KeyedOffers>>,
+    /// What rules see that saw nothing when the call was recorded.
+    pub around: &'a CallSurroundings<'a>,
 }
 
 /// The reason why a call could not be replayed.
@@ -107,14 +110,14 @@ impl Replayer {
     }
 
     fn run(&mut self, gate: GateId, script: ReplayCall<'_>) -> LogicResult<Vec<RecordedDirective>> {
-        let ReplayCall { call, offers, steps, changes, .. } = script;
+        let ReplayCall { call, offers, steps, changes, around, .. } = script;
         let mut known = Arc::clone(&offers.value);
         let (execution, mut directive) = self.logic.begin(gate, call.clone())?;
         let mut directives = Vec::with_capacity(steps.len());
         let mut at = 0;
         loop {
             let now = RecordedDirective::from(directive);
-            let event = next_event(&now, steps, &mut at);
+            let event = next_event(&now, steps, &mut at, around);
             directives.push(now);
             let Some(event) = event.filter(|_| directives.len() < MOST_STEPS) else { break };
             if let Some(Some(change)) = changes.get(at) {
@@ -254,7 +257,12 @@ impl Replayer {
 ///
 /// If both directives are of the same kind, the recorded event happens again. Steps that only one side needed are
 /// skipped: a server that was not asked for then cannot be connected, and a person who was not asked then approves.
-fn next_event(now: &RecordedDirective, steps: &[RecordedStep], at: &mut usize) -> Option<Event> {
+fn next_event(
+    now: &RecordedDirective,
+    steps: &[RecordedStep],
+    at: &mut usize,
+    around: &CallSurroundings<'_>,
+) -> Option<Event> {
     loop {
         let then = &steps.get(*at)?.directive;
         match (now, then) {
@@ -266,14 +274,25 @@ fn next_event(now: &RecordedDirective, steps: &[RecordedStep], at: &mut usize) -
             _ if now.kind() == then.kind() => {
                 *at += 1;
                 let RecordedStep { event, forwarded, .. } = steps.get(*at)?;
-                return read_now(now, then, forwarded.as_ref()).or_else(|| event.clone());
+                let event = read_now(now, then, forwarded.as_ref()).or_else(|| event.clone());
+                return event.map(|event| around.add_to(event, now));
             }
+            (RecordedDirective::Circumstances(_), _) => {
+                return Some(Event::Circumstances(around.circumstances.clone()));
+            }
+            (RecordedDirective::Count(rules), _) => return Some(Event::Counted(around.counted(rules))),
             (RecordedDirective::Connect(_), _) => {
                 let failure = Failure::Connect("it was not connected when the call was recorded".to_owned());
                 return Some(Event::Failed(Failed { failure, phase: Phase::NotSent }));
             }
             (RecordedDirective::Ask(_), RecordedDirective::Request(_)) => return Some(Event::Approved(true)),
-            (_, RecordedDirective::Connect(_) | RecordedDirective::Ask(_)) => *at += 1,
+            (
+                _,
+                RecordedDirective::Connect(_)
+                | RecordedDirective::Circumstances(_)
+                | RecordedDirective::Count(_)
+                | RecordedDirective::Ask(_),
+            ) => *at += 1,
             _ => return None,
         }
     }

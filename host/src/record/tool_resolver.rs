@@ -8,10 +8,12 @@ use super::directive::RecordedDirective;
 use super::keyed::{KeyedOffers, KeyedSettings};
 use super::reader::SharedParts;
 use super::replay::{ReplayCall, ReplayError, Replayer};
+use super::surroundings::CallSurroundings;
 use crate::logic::types::ToolRef;
 use crate::logic::types::execution::{Settings, ToolCall};
 use crate::logic::types::filtering::{DestructivePolicy, Policy, Rules, ServerRules};
 use crate::logic::types::masking::Masks;
+use crate::logic::types::rules::RuleSet;
 
 /// Finds and caches the tools that names mean.
 #[derive(Default)]
@@ -47,7 +49,8 @@ impl ToolResolver {
         let (settings, offers) =
             self.open_gates.entry(around).or_insert_with(|| without_rules(settings, offers, parts, keys));
         let call = ToolCall { id: String::new(), name: name.to_owned(), arguments: "{}".to_owned() };
-        let script = ReplayCall { call: &call, settings, offers, steps: &[], changes: Vec::new() };
+        let around = &CallSurroundings::none();
+        let script = ReplayCall { call: &call, settings, offers, steps: &[], changes: Vec::new(), around };
         let tool = replayer.replay(script)?.first().and_then(RecordedDirective::tool).cloned();
         if self.known.len() >= MOST_KNOWN {
             self.known.clear();
@@ -89,6 +92,7 @@ fn without_rules(
         check_arguments: false,
         masks: Masks { groups: Vec::new(), patterns: Vec::new(), custom: Vec::new() },
         server_settings: Vec::new(),
+        rules: RuleSet::default(),
         ..(*settings.value).clone()
     };
     (keys.settings(&Arc::new(settings)), offers)

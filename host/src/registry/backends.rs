@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tracing::{info, warn};
 
 use super::{ToolList, resource_tools};
+use crate::agent::Agent;
 use crate::config::model::Config;
 use crate::decide::LogicResult;
-use crate::gate_settings::{GateView, RESOURCE_SERVER, offers_resource_tools, settings};
+use crate::gate_settings::{GateView, RESOURCE_SERVER, offers_resource_tools, settings, settings_error};
 use crate::logic::types::{catalog, execution};
 use crate::logic::{Component, GateOffers, InstancePool, LogicError, PoolSet, Supervisor};
 use crate::words::ErrorText;
@@ -63,7 +64,7 @@ pub(crate) struct GateBackends {
 /// The shared parts of gates with one view.
 struct BackendEntry {
     config_version: u64,
-    /// The view without its session.
+    /// The view without its session and its agent.
     view: GateView,
     pool: Weak<InstancePool>,
     /// The backend of gates that have no servers of their own.
@@ -86,7 +87,7 @@ impl GateBackends {
         share: bool,
         seen: u64,
     ) -> Result<Arc<GateBackend>, BackendError> {
-        let view = GateView { session: None, ..view.clone() };
+        let view = GateView { session: None, agent: Agent::default(), ..view.clone() };
         let mut known = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|known| known.pool.strong_count() > 0);
         let place = known.iter().position(|known| known.config_version == config_version && known.view == view);
@@ -130,7 +131,8 @@ fn open_pool(
     let mut logic = Supervisor::new(component.clone())?;
     let settings = settings(&mut logic, config, view)?;
     drop(logic);
-    InstancePool::open(pools, component, settings)?.map_err(|error| BackendError::Settings(error.error_text()))
+    let opened = InstancePool::open(pools, component, settings)?;
+    opened.map_err(|error| BackendError::Settings(settings_error(config, &error)))
 }
 
 impl GateBackend {

@@ -14,6 +14,7 @@ use tracing::warn;
 use super::accounts::Accounts;
 use super::cleanup::Cleanup;
 use super::notices::Notices;
+use super::rule_notes::RuleNotes;
 use super::tools::ToolList;
 use super::unmatched::UnmatchedRules;
 use super::{RegistryLifetime, RegistryOptions};
@@ -62,6 +63,8 @@ pub(super) struct RegistryContext {
     pub(super) notices: Notices,
     /// Rules that match no tool.
     pub(super) unmatched: UnmatchedRules,
+    /// Probable mistakes in rules that see arguments.
+    pub(super) rule_notes: RuleNotes,
     #[cfg(feature = "oauth")]
     accounts: Accounts,
 }
@@ -90,6 +93,7 @@ impl RegistryContext {
             cleanup: Cleanup::default(),
             notices: Notices::default(),
             unmatched: UnmatchedRules::default(),
+            rule_notes: RuleNotes::default(),
             #[cfg(feature = "oauth")]
             accounts,
         };
@@ -257,6 +261,7 @@ impl RegistryContext {
     /// Finds the rules about a server that match none of these tools, and logs the new ones.
     pub(super) fn match_rules(&self, server: &str, tools: &ToolList) {
         self.unmatched.check(&mut self.logic(), &self.config(), server, tools);
+        self.rule_notes.check(&mut self.logic(), &self.config(), server, &tools.offered);
     }
 
     /// Returns the queues of a server: its own, which has no name, and those that it names.

@@ -46,6 +46,13 @@ impl InputResponse {
 }
 
 impl Caller {
+    /// Returns the trace id of the caller's `traceparent`, if it has a valid one.
+    pub(crate) fn trace_id(&self) -> Option<&str> {
+        let (_, value) = self.meta.iter().find(|(name, _)| *name == "traceparent")?;
+        let id = value.get().trim_matches('"').split('-').nth(1)?;
+        (id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(id)
+    }
+
     /// Appends the caller's members to `_meta`, without braces.
     pub(super) fn write_meta(&self, meta: &mut String) {
         for (name, value) in self.meta.iter().filter(|(name, _)| !is_of_session(name)) {

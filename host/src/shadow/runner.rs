@@ -7,7 +7,8 @@ use crate::record::compare::compare;
 use crate::record::difference::{Difference, DifferenceKind};
 use crate::record::replay::{ReplayCall, ReplayError, Replayer};
 use crate::record::{
-    Candidate, CandidateSettings, DigestCache, LatestOffers, replay_with_offers, steps, unknown_principal,
+    Candidate, CandidateSettings, DigestCache, LatestOffers, ReplayedAgents, replay_with_offers, steps,
+    unknown_principal,
 };
 
 /// Runs calls on a candidate, in an instance that is replaced after a crash.
@@ -19,13 +20,15 @@ pub(super) struct CandidateRunner {
     candidate_settings: CandidateSettings,
     latest_offers: LatestOffers,
     agreed: AgreementCache,
+    /// What agents would have seen by the candidate's rules.
+    agents: ReplayedAgents,
 }
 
 impl CandidateRunner {
     /// Creates a runner for a candidate that has been checked, and its component.
     pub(super) fn new(component: Component, candidate: Candidate) -> Self {
-        let (replayer, digests, candidate_settings, latest_offers, agreed) = Default::default();
-        CandidateRunner { component, candidate, replayer, digests, candidate_settings, latest_offers, agreed }
+        let (replayer, digests, candidate_settings, latest_offers, agreed, agents) = Default::default();
+        CandidateRunner { component, candidate, replayer, digests, candidate_settings, latest_offers, agreed, agents }
     }
 
     /// Returns the most serious difference between the candidate's decision and the real one, if any.
@@ -47,14 +50,15 @@ impl CandidateRunner {
         // Callers cannot see that the reasons differ if the end is the same.
         let gravest =
             found.into_iter().filter(|found| found.kind != DifferenceKind::Trace).min_by_key(|found| found.kind);
-        if let (None, Some(asked)) = (&gravest, asked) {
+        // With rules, the same call may be decided otherwise the next time.
+        if let (None, Some(asked), false) = (&gravest, asked, self.candidate.remembers()) {
             self.agreed.remember(asked);
         }
         Ok(gravest)
     }
 
     fn ask(&mut self, replayer: &mut Replayer, finished: FinishedCall) -> Result<Vec<Difference>, ReplayError> {
-        let FinishedCall { history, principal, answer, limit, .. } = finished;
+        let FinishedCall { history, principal, answer, limit, at, .. } = finished;
         let CallHistory { settings, call, offers, events, directives } = history;
         let live = self.digests.settings(&settings);
         let (steps, changes) = steps(&offers, directives, events, answer, true);
@@ -73,9 +77,13 @@ impl CandidateRunner {
         };
         let changes = changes.iter().map(|offers| offers.as_ref().map(|offers| self.digests.offers(offers))).collect();
         let offers = self.digests.offers(&offers);
-        let script = ReplayCall { call: &call, settings: &settings, offers: &offers, steps: &steps, changes };
+        let seen = self.agents.call(self.candidate.config.as_deref(), principal.as_deref(), Some(at));
+        let count = |rules: &[String]| seen.count(rules);
+        let around = &seen.surroundings(&count);
+        let script = ReplayCall { call: &call, settings: &settings, offers: &offers, steps: &steps, changes, around };
         let now =
             replay_with_offers(replayer, script, &mut self.digests, |server| self.latest_offers.of_server(server))?;
+        seen.learn(&now);
         replayer.differences((&live, &steps), (&settings, &now))
     }
 }

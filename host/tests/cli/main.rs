@@ -21,6 +21,8 @@ mod record;
 mod reload;
 #[cfg(unix)]
 mod results;
+#[cfg(unix)]
+mod rules;
 mod security;
 #[cfg(unix)]
 mod serve;

@@ -94,7 +94,7 @@ struct Task {
 
 #[derive(Clone)]
 enum Outcome {
-    Called(ToolResult),
+    Called(Box<ToolResult>),
     Listed(Listing),
 }
 
@@ -118,7 +118,7 @@ impl Office {
     pub fn execute(&mut self, id: &str, name: &str) -> usize {
         let call = ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: String::new() };
         let client = Rc::clone(&self.client);
-        self.begin(Box::pin(async move { Outcome::Called(client.execute(call).await) }))
+        self.begin(Box::pin(async move { Outcome::Called(Box::new(client.execute(call).await)) }))
     }
 
     /// Begins to list all tools.
@@ -160,7 +160,7 @@ impl Office {
     /// What a call came to.
     pub fn result(&self, task: usize) -> ToolResult {
         match &self.tasks[task].outcome {
-            Some(Outcome::Called(result)) => result.clone(),
+            Some(Outcome::Called(result)) => (**result).clone(),
             _ => panic!("task {task} is no call that is over"),
         }
     }

@@ -13,6 +13,8 @@ impl State {
     pub(super) fn awaits(&self) -> &'static str {
         match self {
             State::Connecting(_) => "connecting servers",
+            State::Judging(_) => "waiting for the circumstances of the call",
+            State::Counting(..) => "waiting until the call is counted",
             State::Asking => "waiting for approval",
             State::Requesting => "waiting for a response",
             State::Waiting(_) => "waiting to retry",
@@ -34,6 +36,8 @@ pub(super) fn name_of(event: &Event) -> &'static str {
         Event::Reconnected => "reconnected",
         Event::Authenticated => "authenticated",
         Event::Waited => "waited",
+        Event::Circumstances(_) => "circumstances",
+        Event::Counted(_) => "counted",
         Event::Approved(_) => "approved",
         Event::Unasked => "unasked",
         Event::Condensed(_) => "condensed",

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Lowering, MAX_DEPTH};
 use crate::json::Value;
+use crate::ordered;
 
 /// A schema, and the reference that led to it, if any.
 #[derive(Clone, Copy)]
@@ -93,7 +94,7 @@ impl<'v> Facts<'v> {
             return;
         }
         if let Some(old) = self.values.take() {
-            let texts: BTreeSet<String> = rest.iter().map(|value| value.to_json()).collect();
+            let texts: BTreeSet<String> = ordered::set(rest.iter().map(|value| value.to_json()));
             let both: Vec<&Value> = old.iter().copied().filter(|value| texts.contains(&value.to_json())).collect();
             rest = if both.is_empty() { old } else { both };
         }
@@ -112,7 +113,7 @@ impl<'v> Facts<'v> {
     /// Returns the possible types according to `type` or the allowed values.
     fn stated_kinds(&self) -> Option<Vec<&'static str>> {
         let of_values = || {
-            let kinds: BTreeSet<&str> = self.values.as_ref()?.iter().map(|value| value.kind()).collect();
+            let kinds: BTreeSet<&str> = ordered::set(self.values.as_ref()?.iter().map(|value| value.kind()));
             Some(KINDS.into_iter().filter(|kind| kinds.contains(kind)).collect())
         };
         self.kinds.clone().or_else(of_values)
@@ -237,7 +238,7 @@ impl<'v> Lowering<'v> {
                 if depth < MAX_DEPTH {
                     self.merge_choices(&mut branch_facts, depth + 1);
                 }
-                let required: BTreeSet<&str> = branch_facts.required.iter().copied().collect();
+                let required: BTreeSet<&str> = ordered::set(branch_facts.required.iter().copied());
                 common.get_or_insert(branch_facts.required).retain(|name| required.contains(name));
                 for (name, shape) in branch_facts.properties {
                     // What is said outside the choice applies to every branch.

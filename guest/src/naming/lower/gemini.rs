@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::facts::{Facts, Part, Shape, choose, cost};
 use super::{Lowering, MAX_DEPTH, schema_of, without_twins};
 use crate::json::{Object, Value};
+use crate::ordered;
 
 impl<'v> Lowering<'v> {
     /// Returns the schema in the subset of OpenAPI 3.0 that Gemini reads.
@@ -104,7 +105,7 @@ impl<'v> Lowering<'v> {
         if kind == "object" {
             let possible = |shape: &Shape| !shape.all.iter().any(|part| *part.schema == Value::Bool(false));
             let offered: Vec<&(&str, Shape)> = facts.properties.iter().filter(|(_, shape)| possible(shape)).collect();
-            let names: BTreeSet<&str> = offered.iter().map(|(name, _)| *name).collect();
+            let names: BTreeSet<&str> = ordered::set(offered.iter().map(|(name, _)| *name));
             let required = facts.required(&names);
             let ordering = facts.plain.get("propertyOrdering").and_then(|names| names.as_array()).unwrap_or_default();
             let ordering: Vec<Value> = ordering

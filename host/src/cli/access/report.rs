@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::access::{AccessChange, AccessRight, AccessTool, ChangeDirection};
 use crate::json::to_raw;
 use crate::registry::UnmatchedRule;
-use crate::words::NamedCase;
 use serde::Serialize;
 
 use super::page;

@@ -61,7 +61,7 @@ impl JsonReader<'_> {
     fn node(&mut self, value: ast::Value<'_>, depth: usize) -> Node {
         let start = value.range().start;
         let position = self.lines.position(start);
-        let scalar = |kind, text: String| NodeValue::Scalar(Scalar { text, kind });
+        let scalar = |kind, text: String| NodeValue::Scalar(Scalar { text, kind, quotes: None });
         let value = match value {
             _ if depth > MAX_DEPTH => {
                 self.faults.push((start, format!("nested deeper than {MAX_DEPTH} levels; ignored"), None));

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
+
 use super::super::error::ConfigError;
 use super::super::model::FilePosition;
 
@@ -44,6 +46,8 @@ pub(crate) struct Scalar {
     pub text: String,
     /// The type that the syntax gives it.
     pub kind: ScalarKind,
+    /// The number of characters before the text where the value begins, if the text is written on one line as it is.
+    pub quotes: Option<u32>,
 }
 
 /// The type of a scalar.
@@ -87,6 +91,22 @@ impl Node {
     /// Reports whether there is no value here.
     pub(crate) fn is_null(&self) -> bool {
         matches!(&self.value, NodeValue::Scalar(scalar) if scalar.kind == ScalarKind::Null)
+    }
+
+    /// Returns the value as JSON.
+    pub(crate) fn to_json(&self) -> Value {
+        match &self.value {
+            NodeValue::List(items) => items.iter().map(Node::to_json).collect(),
+            NodeValue::Map(entries) => {
+                Value::Object(entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect())
+            }
+            NodeValue::Scalar(scalar) => match scalar.kind {
+                ScalarKind::Null => Value::Null,
+                ScalarKind::Bool => Value::Bool(scalar.text.trim().eq_ignore_ascii_case("true")),
+                ScalarKind::Number => serde_json::from_str(&scalar.text).unwrap_or_else(|_| scalar.text.clone().into()),
+                ScalarKind::Text => scalar.text.clone().into(),
+            },
+        }
     }
 
     /// Describes the kind of value in words; never the value itself, which may be a secret.

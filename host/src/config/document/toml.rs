@@ -87,5 +87,5 @@ impl TomlReader<'_> {
 }
 
 fn scalar(kind: ScalarKind, text: String) -> NodeValue {
-    NodeValue::Scalar(Scalar { text, kind })
+    NodeValue::Scalar(Scalar { text, kind, quotes: None })
 }

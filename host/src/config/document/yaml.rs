@@ -61,7 +61,14 @@ impl YamlBuilder<'_> {
                 if self.wants_key() {
                     return self.key(text, position);
                 }
-                self.complete(Node { place: position, value: NodeValue::Scalar(Scalar { text, kind }) }, anchor, 1)
+                let quotes = match style {
+                    ScalarStyle::Plain => 0,
+                    _ => 1,
+                };
+                let width = text.chars().count() + 2 * quotes as usize;
+                let quotes = (span.end.index() - span.start.index() == width).then_some(quotes);
+                let scalar = NodeValue::Scalar(Scalar { text, kind, quotes });
+                self.complete(Node { place: position, value: scalar }, anchor, 1)
             }
             Event::SequenceStart(anchor, _) => self.begin(position, anchor, CollectionParts::List(Vec::new())),
             Event::MappingStart(anchor, _) => self.begin(

@@ -8,12 +8,14 @@ use super::super::keys::auth::{GRANTS, TOKEN_AUTHS};
 use super::super::keys::lifecycle::PROBES;
 use super::super::keys::server::{INHERIT, PROTOCOL};
 use super::super::model::{
-    ApiKeyLocation, Config, ConfigInput, InheritEnv, LifecycleRules, Masking, OAuthConfig, OAuthGrant, ServerAuth,
-    ServerConfig, ServerTls, Timeouts, ToolConfig, TransportKind, UnexpandedText,
+    ApiKeyLocation, Config, ConfigInput, InheritEnv, LifecycleRules, Masking, OAuthConfig, OAuthGrant, RuleConfig,
+    ServerAuth, ServerConfig, ServerTls, Timeouts, ToolConfig, TransportKind, UnexpandedText,
 };
 use super::super::secrets::looks_secret;
 use super::super::section::name_of;
 use super::super::{bytes, duration};
+use crate::logic::types::rules::{CallLimit, Effect};
+use crate::words::NamedCase;
 
 /// Returns the configuration as YAML, with a comment that names its source. Settings for all servers are copied as
 /// written, so that no rule is lost.
@@ -88,6 +90,7 @@ impl YamlWriter {
         self.texts(2, "deny", &server.deny);
         self.texts(2, "ask", &server.ask);
         self.texts(2, "requires", &server.requires);
+        self.rules(&server.rules);
         self.choice(2, "protocol", PROTOCOL, server.protocol, default.protocol);
         self.tools(&server.tools);
         self.masking(&server.masking);
@@ -182,6 +185,29 @@ impl YamlWriter {
             self.pair(4, "annotations", &format!("{{{}}}", hints.join(", ")));
             self.texts(4, "requires", &rules.requires);
             self.optional(4, "note", rules.note.as_deref().map(quote));
+        }
+    }
+
+    fn rules(&mut self, rules: &[RuleConfig]) {
+        if !rules.is_empty() {
+            self.line(2, "rules:");
+        }
+        for RuleConfig { rule, .. } in rules {
+            self.line(3, &format!("- name: {}", quote(&rule.name)));
+            self.texts(4, "tools", &rule.tools);
+            self.optional(4, "when", rule.condition.as_deref().map(quote));
+            let then = match &rule.effect {
+                Effect::Deny => "deny".to_owned(),
+                Effect::Ask => "ask".to_owned(),
+                Effect::Allow => "allow".to_owned(),
+                Effect::Label(labels) => format!("{{label: {}}}", list(labels.iter().map(|label| quote(label)))),
+            };
+            self.pair(4, "then", &then);
+            if let Some(CallLimit { calls, per_ms, by }) = rule.limit {
+                let per = duration::write(Duration::from_millis(per_ms));
+                self.pair(4, "limit", &format!("{{calls: {calls}, per: {per}, by: {}}}", by.name()));
+            }
+            self.optional(4, "because", rule.because.as_deref().map(quote));
         }
     }
 

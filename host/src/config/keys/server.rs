@@ -16,7 +16,7 @@ use super::super::model::{InheritEnv, Protocol, ServerAuth};
 use super::super::section::{ChoiceForm, ConfigKey, KeyForm, SectionForm, read_keys, read_limit_in, schema};
 use super::masking::MASKING;
 use super::results::MAX_TOKENS;
-use super::{auth, lifecycle, queues, results};
+use super::{auth, lifecycle, queues, results, rules};
 pub(crate) use draft::ServerDraft;
 use forms::{read_command, read_env, variable_reference};
 pub(crate) use limits::TIMEOUTS;
@@ -188,6 +188,14 @@ pub(crate) const SERVER: &[Key] = &[
     Key::rule("requires", KeyForm::Texts(|draft, texts| draft.server.requires = texts))
         .about("Capabilities that a principal needs, all of them, to use this server.")
         .default("[]"),
+    Key::rule(
+        "rules",
+        KeyForm::Custom(rules::rules_schema, |draft, field, context| {
+            rules::read_server_rules(field, context).map(|rules| draft.server.rules = rules)
+        }),
+    )
+    .about("Rules for calls of this server, as at the top level; `tools` are named without the server.")
+    .default("[]"),
     Key::rule("tools", KeyForm::Custom(|| schema::map(schema::object(TOOL)), tools::read_tools))
         .about("Settings for single tools, by name.")
         .default("{}"),

@@ -9,6 +9,7 @@ use super::masking::MASKING;
 use super::queues;
 use super::record::RECORD;
 use super::results::{MAX_TOKENS, SPILL, SUMMARIZER, read_summarizer};
+use super::rules::{CONTEXT, RESULT, read_results, read_rules, rules_schema};
 use super::server::SERVER;
 use super::shadow::{SHADOW, read_shadow};
 
@@ -65,6 +66,29 @@ pub(crate) const TOP: &[Key] = &[
     )
     .about("The most bytes of arguments that a person is asked to approve; a call with more is declined.")
     .default("\"64KiB\""),
+    Key::rule(
+        "rules",
+        KeyForm::Custom(rules_schema, |settings, field, context| {
+            read_rules(field, context).map(|rules| settings.rules = rules)
+        }),
+    )
+    .about("Rules that see the arguments of a call, who makes it, and what happened before it; see the docs.")
+    .default("[]"),
+    Key::rule(
+        "results",
+        KeyForm::Custom(
+            || schema::map(schema::object(RESULT)),
+            |settings, field, context| read_results(field, context).map(|results| settings.results = results),
+        ),
+    )
+    .about("What results mean for rules, by names and globs of the form `server.tool`; the closest entry counts.")
+    .default("{}"),
+    Key::rule("known", KeyForm::Texts(|settings, texts| settings.known = texts))
+        .about("What every agent may send: whole values, domains as \"@example.com\", addresses up to a slash.")
+        .default("[]"),
+    Key::rule("context", KeyForm::section(&SectionForm(CONTEXT, |settings| &mut settings.context)))
+        .about("Whose calls share what has been seen, for rules, and how long it is remembered.")
+        .default("{}"),
     Key::rule("masking", KeyForm::section(&SectionForm(MASKING, |settings| &mut settings.masking)))
         .about("What to mask in the results of all servers.")
         .default("{}"),

@@ -122,3 +122,39 @@ fn what_each_principal_may_is_compared() {
     let another = "gateway: {tokens: [{principal: p, token: another}]}";
     assert_eq!(lines(&within("admin: false"), another), [""; 0], "another token is no right");
 }
+
+#[test]
+fn rules_that_see_arguments_are_compared() {
+    let rule = |rest: &str| format!("rules: [{{name: r, tools: [\"a.b\", \"a.c*\"], when: x, {rest}}}]");
+    let deny = rule("then: deny");
+    for (after, expected) in [
+        ("{}".to_owned(), "rule \"r\" is gone"),
+        (rule("then: ask"), "rule \"r\" says ask instead of deny"),
+        (deny.replace("when: x", "when: y"), "rule \"r\" has another condition"),
+        (deny.replace("\"a.b\", ", ""), "rule \"r\" is no longer for \"a.b\""),
+        (rule("then: deny, limit: {calls: 5, per: 1h}"), "rule \"r\" has another limit"),
+    ] {
+        assert_eq!(lines(&deny, &after), [expected], "{after}");
+    }
+    let limit = |text: &str| rule(&format!("limit: {text}"));
+    let before = limit("{calls: 5, per: 1h}");
+    for (after, looser) in
+        [("{calls: 6, per: 1h}", true), ("{calls: 5, per: 1m}", true), ("{calls: 4, per: 1h}", false)]
+    {
+        assert_eq!(!lines(&before, &limit(after)).is_empty(), looser, "{after}");
+    }
+    let rows = [
+        ("{}", "known: [x]", "known now includes \"x\""),
+        (
+            "{}",
+            "rules: [{name: r, tools: [\"*\"], then: allow}]",
+            "rule \"r\" allows calls before later rules are looked at",
+        ),
+        ("results: {\"a.*\": {labels: [x]}}", "{}", "results of \"a.*\" no longer give the label \"x\""),
+        ("{}", "results: {\"a.*\": {trusted: true}}", "results of \"a.*\" are trusted"),
+        ("{}", "results: {\"a.*\": {trusted_fields: [f]}}", "results of \"a.*\" have the trusted field \"f\""),
+        ("{}", "context: {scope: session}", "context.scope is session instead of principal"),
+        ("{}", "context: {idle: 5m}", "context.idle is 5m instead of 30m"),
+    ];
+    check(&rows, str::to_owned);
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{FilePosition, UnexpandedText};
+use super::{FilePosition, RuleConfig, UnexpandedText};
 
 /// The settings of `toolgate serve`. `Debug` shows no value that may be a secret.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,6 +118,10 @@ pub struct TokenRules {
     pub selection: Option<Vec<(String, Vec<String>)>>,
     /// What the principal is granted; `None` means that it needs no grants.
     pub capabilities: Option<Vec<String>>,
+    /// The groups of the principal, for rules.
+    pub groups: Vec<String>,
+    /// Rules for calls of the principal.
+    pub rules: Vec<RuleConfig>,
 }
 
 /// Where a token comes from.

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{
-    DestructivePolicy, GatewayRules, LifecycleRules, QueueRules, RecordRules, RetryPolicy, ShadowRules, SpillSettings,
-    SummarizerRules,
+    ContextRules, DestructivePolicy, GatewayRules, LifecycleRules, QueueRules, RecordRules, ResultConfig, RetryPolicy,
+    RuleConfig, ShadowRules, SpillSettings, SummarizerRules,
 };
 
 /// The settings for all servers.
@@ -26,6 +26,14 @@ pub struct Settings {
     pub destructive: DestructivePolicy,
     /// The most bytes of arguments that a person is asked to approve; a call with more is declined.
     pub ask_max_bytes: u64,
+    /// The rules for calls of all servers.
+    pub rules: Vec<RuleConfig>,
+    /// What results of tools mean.
+    pub results: Vec<ResultConfig>,
+    /// Values that every agent may send.
+    pub known: Vec<String>,
+    /// Whose calls share what has been seen.
+    pub context: ContextRules,
     /// What to mask in all results.
     pub masking: Masking,
     /// The most bytes of text in a result; zero means no limit.
@@ -75,6 +83,10 @@ impl Default for Settings {
             read_only: false,
             destructive: DestructivePolicy::Allow,
             ask_max_bytes: 64 * 1024,
+            rules: Vec::new(),
+            results: Vec::new(),
+            known: Vec::new(),
+            context: ContextRules::default(),
             masking: Masking::default(),
             max_result_bytes: 1024 * 1024,
             resource_tools: false,

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{
-    FilePosition, GatewayRules, ServerAuth, ServerConfig, ServerSummarizer, Settings, SummarizerKind, SummarizerRules,
-    UnexpandedText,
+    FilePosition, GatewayRules, RuleConfig, ServerAuth, ServerConfig, ServerSummarizer, Settings, SummarizerKind,
+    SummarizerRules, UnexpandedText,
 };
 
 impl ServerConfig {
@@ -25,6 +25,7 @@ impl ServerConfig {
         if let Some(problem) = &mut server.problem {
             problem.place = no_position();
         }
+        server.rules.iter_mut().for_each(RuleConfig::forget_positions);
         ServerConfig { place: no_position(), ..server }
     }
 
@@ -57,6 +58,8 @@ impl Settings {
     pub fn without_positions(&self) -> Self {
         let mut settings = Settings { gateway: GatewayRules::default(), shadow: None, ..self.clone() };
         settings.summarizer.iter_mut().for_each(SummarizerRules::forget_positions);
+        settings.rules.iter_mut().for_each(RuleConfig::forget_positions);
+        settings.results.iter_mut().for_each(|result| result.place = no_position());
         let spill = settings.spill.iter_mut().filter_map(|spill| spill.dir.as_mut());
         let record = settings.record.iter_mut().filter_map(|record| record.dir.as_mut());
         spill.chain(record).for_each(|text| text.place = no_position());
@@ -75,6 +78,13 @@ impl SummarizerRules {
     fn forget_positions(&mut self) {
         self.place = no_position();
         self.texts().into_iter().for_each(|text| text.place = no_position());
+    }
+}
+
+impl RuleConfig {
+    fn forget_positions(&mut self) {
+        self.place = no_position();
+        self.condition.iter_mut().for_each(|condition| condition.place = no_position());
     }
 }
 

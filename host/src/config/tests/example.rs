@@ -9,8 +9,9 @@ use super::super::document::{self, Node, NodeValue};
 use super::super::field::{ConfigField, ReadContext};
 use super::super::keys::{self, inputs, masking, server, settings};
 use super::super::model::{
-    Annotations, ConfigInput, CustomMask, FileShape, GatewayRules, LifecycleRules, Masking, QueueRules, RecordRules,
-    ServerConfig, ServerTls, Settings, ShadowRules, SpillSettings, SummarizerKind, Timeouts, ToolConfig, TransportKind,
+    Annotations, ConfigInput, ContextRules, CustomMask, FileShape, GatewayRules, LifecycleRules, Masking, QueueRules,
+    RecordRules, ServerConfig, ServerTls, Settings, ShadowRules, SpillSettings, SummarizerKind, Timeouts, ToolConfig,
+    TransportKind,
 };
 use super::super::schema::schema;
 use super::super::section::{ConfigKey, read_keys};
@@ -37,6 +38,8 @@ fn what_the_example_gives_as_default_is_the_default() {
     assert_eq!((summarizer.timeout.as_secs(), summarizer.max_input_bytes), (30, 1024 * 1024));
     assert_eq!(settings.shadow.take().map(|shadow| shadow.sample), Some(1.0));
     assert_eq!(std::mem::take(&mut settings.queues).len(), 2);
+    let rules = (std::mem::take(&mut settings.rules), std::mem::take(&mut settings.results));
+    assert_eq!((rules.0.len(), rules.1.len(), std::mem::take(&mut settings.known).len()), (3, 1, 2));
     assert_eq!(std::mem::take(&mut settings.gateway.tokens).len(), 2);
     assert_eq!(settings, Settings::default());
     let files = config.servers[0].clone();
@@ -57,10 +60,11 @@ fn every_key_of_the_schema_is_in_the_example() {
         document::read(EXAMPLE, &Path::new("toolgate.yaml").into()).unwrap_or_else(|error| panic!("{error}"));
     let mut given = BTreeSet::new();
     paths_of_node(&document.root, &schema(), "", &mut given);
-    // A key that may be at the top and in a server is shown in one of the two.
+    // A key that may be at the top and in a server or a token is shown in one of them.
     let shown = |path: &str| {
-        let top = path.strip_prefix("servers.*.").unwrap_or(path);
-        given.contains(top) || given.contains(&format!("servers.*.{top}"))
+        let within = ["servers.*.", "gateway.tokens.*."].iter().find_map(|place| path.strip_prefix(place));
+        let top = within.unwrap_or(path);
+        given.contains(path) || given.contains(top) || given.contains(&format!("servers.*.{top}"))
     };
     let missing: Vec<_> = known.iter().filter(|path| !shown(path)).collect();
     assert!(missing.is_empty(), "{missing:?}");
@@ -121,6 +125,8 @@ fn every_default_of_the_schema_is_the_default_of_the_code() {
         pattern: String::new(),
         replacement: "[MASKED]".to_owned(),
     });
+    check_defaults(keys::rules::LIMIT, Default::default);
+    check_defaults(keys::rules::CONTEXT, ContextRules::default);
     check_defaults(keys::lifecycle::LIFECYCLE, LifecycleRules::default);
     check_defaults(keys::queues::QUEUE, QueueRules::default);
     check_defaults(keys::results::SUMMARIZER, keys::results::SummarizerDraft::default);

@@ -45,6 +45,7 @@ pub(super) async fn call(context: &RequestContext<'_>) -> Result<String, RpcErro
         without_logs: context.log_level.is_none(),
         approve: Some(Arc::clone(&request) as _),
         principal: Some(Arc::clone(&client.name)),
+        client: client.gate.has_rules().then(|| context.client_name()).flatten(),
         caller,
         ..CallOptions::default()
     };

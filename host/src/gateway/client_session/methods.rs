@@ -9,7 +9,7 @@ use tracing::warn;
 
 use super::cancellation::cancellable;
 use super::era::{CacheControl, finish_cacheable};
-use super::request_context::{RequestContext, askable_capabilities, level_of};
+use super::request_context::{RequestContext, askable_capabilities, client_name, level_of};
 use super::{ClientSession, choosing, notifications, prompts, resources, tool_list};
 use crate::failure::RpcError;
 use crate::gate::GateError;
@@ -68,8 +68,10 @@ async fn initialize(context: &RequestContext<'_>) -> Result<String, RpcError> {
         protocol_version: String,
         #[serde(default)]
         capabilities: Option<Box<RawValue>>,
+        #[serde(default)]
+        client_info: Option<Box<RawValue>>,
     }
-    let Params { protocol_version, capabilities: theirs } = context.params()?;
+    let Params { protocol_version, capabilities: theirs, client_info } = context.params()?;
     let known = LEGACY_VERSIONS.into_iter().find(|version| *version == protocol_version);
     let version = known.unwrap_or(LEGACY_VERSIONS[0]);
     let theirs = theirs.map(|theirs| askable_capabilities(theirs.get()));
@@ -78,6 +80,7 @@ async fn initialize(context: &RequestContext<'_>) -> Result<String, RpcError> {
     {
         let mut negotiated = lock(&context.client.negotiated);
         (negotiated.version, negotiated.capabilities) = (Some(version), theirs);
+        negotiated.client_name = client_info.and_then(|info| client_name(&info));
     }
     let result = json!({"protocolVersion": version, "capabilities": capabilities(), "serverInfo": server_info()});
     Ok(with_instructions(context.client, result).await.to_string())

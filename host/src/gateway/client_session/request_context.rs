@@ -34,6 +34,8 @@ pub(super) struct RequestContext<'a> {
     pub(super) choice: Option<Box<RawValue>>,
     /// Other members of `_meta`, such as a trace context.
     meta: JsonObject,
+    /// What a client of 2026-07-28 says about itself.
+    client_info: Option<Box<RawValue>>,
 }
 
 /// The input for a server, as a client of 2026-07-28 sends it.
@@ -83,6 +85,7 @@ impl<'a> RequestContext<'a> {
                 log_level,
                 choice,
                 meta,
+                client_info: None,
             });
         };
         let version: String = serde_json::from_str(version.get()).unwrap_or_default();
@@ -103,6 +106,7 @@ impl<'a> RequestContext<'a> {
         let Some(capabilities) = meta.remove(CAPABILITIES) else {
             return Err(bad(format!("_meta lacks {CAPABILITIES}")));
         };
+        let client_info = meta.remove(CLIENT_INFO);
         let log_level = meta.remove(LOG_LEVEL).map(|level| level_of(level.get())).transpose().map_err(bad)?;
         meta.retain(|name| !is_of_session(name));
         if let Some(headers) = headers {
@@ -119,7 +123,33 @@ impl<'a> RequestContext<'a> {
         }
         let capabilities = askable_capabilities(capabilities.get());
         let era = Era::Modern;
-        Ok(RequestContext { client, request, envelope, era, progress, capabilities, log_level, choice, meta })
+        Ok(RequestContext {
+            client,
+            request,
+            envelope,
+            era,
+            progress,
+            capabilities,
+            log_level,
+            choice,
+            meta,
+            client_info,
+        })
+    }
+
+    /// Returns the trace id of the request, for rules.
+    pub(super) fn trace_id(&self) -> Option<String> {
+        let caller = Caller { meta: self.meta.clone(), ..Caller::default() };
+        caller.trace_id().map(str::to_owned)
+    }
+
+    /// Returns the name of the client program, for rules.
+    pub(super) fn client_name(&self) -> Option<Arc<str>> {
+        match (&self.client_info, self.era) {
+            (Some(info), _) => client_name(info),
+            (None, Era::Legacy) => lock(&self.client.negotiated).client_name.clone(),
+            (None, Era::Modern) => None,
+        }
     }
 
     /// Reads the parameters of the request.
@@ -168,4 +198,14 @@ fn read_input(params: &str) -> InputResponse {
     InputResponse { responses: input_responses, state: request_state }
 }
 
+/// Returns the name in what a client says about itself, if it is short enough to be one.
+pub(super) fn client_name(info: &RawValue) -> Option<Arc<str>> {
+    let name = JsonObject::read(info.get())?.get("name").and_then(json::string_value)?;
+    (name.len() <= MAX_CLIENT_NAME).then(|| name.as_str().into())
+}
+
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// The member of `_meta` with what the client says about itself.
+const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// The maximum length of a client's name in bytes.
+const MAX_CLIENT_NAME: usize = 256;

@@ -73,7 +73,7 @@ impl ToolSnapshot {
     /// Takes a snapshot of the current tools.
     pub(super) fn now(client: &ClientSession) -> Self {
         let roster = client.gateway.registry.servers_version();
-        ToolSnapshot { roster, digest: render(client).ok().map(|items| digest(&items)) }
+        ToolSnapshot { roster, digest: render(client, None, None).ok().map(|items| digest(&items)) }
     }
 
     /// Returns a new snapshot if the tools have changed.
@@ -108,9 +108,11 @@ pub(super) async fn tools(context: &RequestContext<'_>) -> Result<String, RpcErr
     }
     let seen = client.gateway.registry.tools_count();
     let shown = match kept {
-        Some(kept) if kept.seen == seen && kept.snapshot.roster == roster => kept,
+        // What rules hide may change with each call.
+        Some(kept) if kept.seen == seen && kept.snapshot.roster == roster && !client.gate.has_rules() => kept,
         _ => {
-            let items: Arc<[_]> = render(client)?.into();
+            let (name, trace) = (context.client_name(), context.trace_id());
+            let items: Arc<[_]> = render(client, name.as_deref(), trace.as_deref())?.into();
             let (legacy_items, headers) = (for_legacy(&items), headers(&items));
             let snapshot = ToolSnapshot { roster, digest: Some(digest(&items)) };
             let shown = CachedTools { seen, snapshot, items, legacy_items, headers };
@@ -135,8 +137,12 @@ fn for_legacy(items: &Arc<[Box<RawValue>]>) -> Arc<[Box<RawValue>]> {
     items.iter().zip(others).map(|(item, other)| other.unwrap_or_else(|| item.clone())).collect()
 }
 
-/// Returns how long the list may be cached, and by whom; not at all while a server has yet to list its tools.
+/// Returns how long the list may be cached, and by whom; not at all while a server has yet to list its tools, or if there
+/// are rules that may hide some of them.
 fn cache_control(client: &ClientSession) -> CacheControl {
+    if client.gate.has_rules() {
+        return CacheControl { ttl_ms: 0, private: true };
+    }
     let links = client.gate.links();
     let known = links.iter().filter(|link| !link.is_disabled()).map(|link| link.known_tools());
     let parts = known.filter_map(|known| match known {
@@ -164,9 +170,10 @@ fn headers(items: &[Box<RawValue>]) -> Arc<ToolHeaders> {
     Arc::new(headers)
 }
 
-fn render(client: &ClientSession) -> Result<Vec<Box<RawValue>>, RpcError> {
+/// Returns the definitions of the tools that a client may use, with this client program and this trace id.
+fn render(client: &ClientSession, name: Option<&str>, trace: Option<&str>) -> Result<Vec<Box<RawValue>>, RpcError> {
     let failed = |error: LogicError| RpcError::new(INTERNAL_ERROR, error.to_string());
-    let tools = client.gate.tools(&client.style()).map_err(failed)?;
+    let tools = client.gate.tools_for(&client.style(), name, trace).map_err(failed)?;
     let shown = tools.into_iter().map(|tool| {
         let definition = client.gate.definition(&tool.tool);
         let mut object = definition.and_then(|raw| JsonObject::read(raw.get())).unwrap_or_default();

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use serde::de::IgnoredAny;
 
 use super::super::LogicError;
-use super::super::types::{arguments, catalog, content, execution, naming};
+use super::super::types::{arguments, catalog, content, execution, naming, rules};
 use crate::json::{JsonObject, scan};
 
 /// The ids of the servers that a gate was opened for: those of its policy that are also in its selection, if it has
@@ -44,11 +44,14 @@ type CheckResult = Result<(), String>;
 
 /// Checks a directive, and cuts the notes of a result.
 pub(super) fn directive(directive: &mut execution::Directive, servers: &AllowedServers) -> CheckResult {
-    use execution::Directive::{Ask, Condense, Connect, Done, Reauthenticate, Reconnect, Request, Wait};
+    use execution::Directive::{
+        Ask, Circumstances, Condense, Connect, Count, Done, Reauthenticate, Reconnect, Request, Wait,
+    };
     match directive {
         Request(request) => {
             servers.check(&request.tool.server)?;
             request.forward.iter_mut().for_each(|forward| notes(&mut forward.trace));
+            learned(request.learned.as_ref())?;
             object("arguments", &request.arguments)
         }
         Connect(wanted) if wanted.len() > servers.0.len() => {
@@ -60,7 +63,8 @@ pub(super) fn directive(directive: &mut execution::Directive, servers: &AllowedS
             servers.check(&question.tool.server)?;
             object("arguments", &question.arguments)
         }
-        Wait(_) | Condense(_) => Ok(()),
+        Count(rules) if rules.len() > MOST_COUNTED => Err(format!("it counts for more than {MOST_COUNTED} rules")),
+        Wait(_) | Condense(_) | Circumstances(_) | Count(_) => Ok(()),
         Done(done) => result(done),
     }
 }
@@ -70,10 +74,21 @@ fn result(result: &mut execution::ToolResult) -> CheckResult {
     if result.content.len() > MOST_BLOCKS {
         return Err(format!("its result has more than {MOST_BLOCKS} content blocks"));
     }
+    learned(result.learned.as_ref())?;
     result.content.iter().try_for_each(|block| any("content", block))?;
     result.structured.as_deref().map_or(Ok(()), |value| any("structured", value))?;
     result.more.as_deref().map_or(Ok(()), |value| object("more", value))?;
     result.answer.as_deref().map_or(Ok(()), |value| object("answer", value))
+}
+
+/// Checks what an agent learned: each agent has room for only so much.
+fn learned(learned: Option<&rules::AgentContext>) -> CheckResult {
+    let Some(rules::AgentContext { labels, known }) = learned else { return Ok(()) };
+    let is_long = labels.len() > MOST_LABELS || labels.iter().any(|label| label.len() > MOST_LABEL_BYTES);
+    match is_long || known.len() > MOST_KNOWN {
+        true => Err("it teaches more labels or values than there is room for".to_owned()),
+        false => Ok(()),
+    }
 }
 
 /// Cuts notes to a readable number and size.
@@ -152,6 +167,14 @@ fn shorten(text: &str) -> &str {
 const MOST_NOTES: usize = 1000;
 /// The maximum size of all notes together.
 const MOST_NOTE_BYTES: usize = 64 << 10;
+/// How many rules a call may be counted for.
+const MOST_COUNTED: usize = 1000;
+/// How many labels one call may teach.
+const MOST_LABELS: usize = 256;
+/// The maximum size of a label.
+const MOST_LABEL_BYTES: usize = 1024;
+/// How many values one call may teach.
+const MOST_KNOWN: usize = 2048;
 /// How many blocks a result may have: as many values as the built-in component reads.
 const MOST_BLOCKS: usize = 250_000;
 /// The note that replaces those that are too many.

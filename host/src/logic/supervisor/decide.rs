@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::types::{
     Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming,
-    recovery,
+    recovery, rules,
 };
 use super::super::{Instance, LogicError};
 use super::call::{CallRecord, CallState, CallUsage, LoadedCall, event_bytes};
@@ -97,6 +97,10 @@ impl Decide for Supervisor {
         self.ask(|logic| logic.instructions(servers, failed))
     }
 
+    fn known_values(&mut self, texts: &[String]) -> LogicResult<Vec<rules::KnownValue>> {
+        self.ask(|logic| logic.known_values(texts))
+    }
+
     fn default_policy(&mut self) -> LogicResult<lifecycle::Policy> {
         self.ask(Instance::default_policy)
     }
@@ -144,11 +148,34 @@ impl Decide for Supervisor {
         self.change_offers(gate, Arc::new(offers), |logic, gate| logic.withdraw(gate, server))
     }
 
-    fn tools(&mut self, gate: GateId, style: &naming::NamingStyle) -> LogicResult<Vec<catalog::ExposedTool>> {
+    fn tools(
+        &mut self,
+        gate: GateId,
+        style: &naming::NamingStyle,
+        circumstances: Option<&rules::Circumstances>,
+    ) -> LogicResult<Vec<catalog::ExposedTool>> {
         let offers = Arc::clone(&self.gate(gate)?.offers);
-        let tools = self.change_offers(gate, offers, |logic, gate| logic.gate_tools(gate, style))?;
+        let tools = self.change_offers(gate, offers, |logic, gate| logic.gate_tools(gate, style, circumstances))?;
         checked::tools(&tools)?;
         Ok(tools)
+    }
+
+    fn foresee(
+        &mut self,
+        gate: GateId,
+        tool: &ToolRef,
+        circumstances: &rules::Circumstances,
+    ) -> LogicResult<rules::Outlook> {
+        let offers = Arc::clone(&self.gate(gate)?.offers);
+        let mut outlook =
+            self.change_offers(gate, offers, |logic, gate| logic.gate_foresee(gate, tool, circumstances))?;
+        checked::notes(&mut outlook.trace);
+        Ok(outlook)
+    }
+
+    fn check_rules(&mut self, gate: GateId) -> LogicResult<Vec<rules::RuleNote>> {
+        let offers = Arc::clone(&self.gate(gate)?.offers);
+        self.change_offers(gate, offers, |logic, gate| logic.gate_check_rules(gate))
     }
 
     fn mask_json(&mut self, gate: GateId, server: &str, json: &str) -> LogicResult<String> {

@@ -15,6 +15,7 @@ use super::super::line::{self, LineDamage, MaskedPart, Record};
 use super::super::reader::{LinePosition, LineState};
 use super::super::replay::{ReplayCall, ReplayError, Replayer};
 use super::super::report::{BacktestReport, CallExample};
+use super::super::surroundings::{CallSurroundings, ReplayedAgents, time_of};
 use super::super::tool_resolver::ToolResolver;
 use super::{BacktestContext, BacktestError, LineBatch, RecordFilter};
 use crate::decide::Decide;
@@ -32,12 +33,14 @@ pub(super) struct BacktestWorker<'a> {
     /// Whether each tool, under each name it was called by, passes the filter.
     tools: HashMap<(Option<(String, String)>, String), bool>,
     report: BacktestReport,
+    /// What agents would have seen; with rules, there is only one worker.
+    agents: ReplayedAgents,
 }
 
 impl<'a> BacktestWorker<'a> {
     pub(super) fn new(shared: &'a BacktestContext<'a>) -> Self {
-        let (replayers, candidate_settings, digests, resolver, tools, report) = Default::default();
-        BacktestWorker { shared, replayers, candidate_settings, digests, resolver, tools, report }
+        let (replayers, candidate_settings, digests, resolver, tools, report, agents) = Default::default();
+        BacktestWorker { shared, replayers, candidate_settings, digests, resolver, tools, report, agents }
     }
 
     pub(super) fn run(mut self, batches: &Mutex<Receiver<LineBatch>>) -> Result<BacktestReport, BacktestError> {
@@ -123,13 +126,21 @@ impl<'a> BacktestWorker<'a> {
         };
         let same = digest == record.component && *settings.key == *record.settings;
         let call = record.call();
-        let script = ReplayCall { call: &call, settings: &settings, offers: &offers, steps: &record.steps, changes };
+        let seen = self.agents.call(config.as_deref(), record.principal.as_deref(), time_of(&record.at));
+        let count = |rules: &[String]| seen.count(rules);
+        let around = &match same {
+            true => CallSurroundings::none(),
+            false => seen.surroundings(&count),
+        };
+        let steps = &record.steps;
+        let script = ReplayCall { call: &call, settings: &settings, offers: &offers, steps, changes, around };
         let now = match same {
             true => replayer.replay(script)?,
             false => latest_offers::replay_with_offers(replayer, script, &mut self.digests, |server| {
                 parts.latest_offer(server)
             })?,
         };
+        seen.learn(&now);
         // A call that crashes the component still ends with a result, but the component did not produce it.
         if let Some(fault) = replayer.take_fault() {
             return Err(fault.into());

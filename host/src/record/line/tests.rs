@@ -8,8 +8,12 @@ use crate::logic::types::execution::{Code, Event, Summary};
 /// Returns the record of a small call.
 pub fn record() -> Record {
     let tool = || ToolRef { server: "demo".to_owned(), tool: "add".to_owned() };
-    let sent =
-        RecordedRequest { tool: tool(), arguments: r#"{"a":1,"b":2}"#.to_owned(), forward_up_to: Some(1_048_576) };
+    let sent = RecordedRequest {
+        tool: tool(),
+        arguments: r#"{"a":1,"b":2}"#.to_owned(),
+        forward_up_to: Some(1_048_576),
+        learned: None,
+    };
     let ended = RecordedResult {
         code: Code::Ok,
         tool: Some(tool()),
@@ -23,6 +27,7 @@ pub fn record() -> Record {
             "request 1 to server \"demo\"".to_owned(),
             "result passed through (nothing to mask)".to_owned(),
         ],
+        learned: None,
     };
     let digest = ContentDigest::of(r#"{"content":[{"type":"text","text":"3"}]}"#);
     Record {

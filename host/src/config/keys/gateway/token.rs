@@ -4,8 +4,9 @@ use serde_json::json;
 
 use super::super::super::document::NodeValue;
 use super::super::super::field::{ConfigField, FieldError, ReadContext};
-use super::super::super::model::{TokenRules, TokenSource, UnexpandedText};
+use super::super::super::model::{RuleConfig, TokenRules, TokenSource, UnexpandedText};
 use super::super::super::section::{ConfigKey, KeyForm, read_keys, schema};
+use super::super::rules::{read_rules, rules_schema};
 
 /// An entry of `tokens` as written, before it is known to be complete.
 #[derive(Debug, Default, PartialEq)]
@@ -16,6 +17,8 @@ pub(crate) struct TokenDraft {
     admin: bool,
     selection: Option<Vec<(String, Vec<String>)>>,
     capabilities: Option<Vec<String>>,
+    groups: Vec<String>,
+    rules: Vec<RuleConfig>,
 }
 
 type Key = ConfigKey<TokenDraft>;
@@ -53,6 +56,17 @@ pub(crate) const TOKEN: &[Key] = &[
     ),
     Key::rule("capabilities", KeyForm::Texts(|draft, texts| draft.capabilities = Some(texts)))
         .about("What the principal is granted, such as server:files or tool:files/read; default: it needs no grants."),
+    Key::rule("groups", KeyForm::Texts(|draft, texts| draft.groups = texts))
+        .about("The groups of the principal, which rules see.")
+        .default("[]"),
+    Key::rule(
+        "rules",
+        KeyForm::Custom(rules_schema, |draft, field, context| {
+            read_rules(field, context).map(|rules| draft.rules = rules)
+        }),
+    )
+    .about("Rules for calls of this principal, as at the top level.")
+    .default("[]"),
 ];
 
 /// Reads `tokens`.
@@ -88,6 +102,8 @@ impl TokenDraft {
             admin: self.admin,
             selection: self.selection,
             capabilities: self.capabilities,
+            groups: self.groups,
+            rules: self.rules,
         })
     }
 }

@@ -1,0 +1,159 @@
+//! Tests of rules: which one decides, what a failing condition means, and what an agent knows.
+
+use super::*;
+
+fn rule(name: &str, tools: &[&str], condition: &str, effect: Effect) -> Rule {
+    Rule {
+        name: name.to_owned(),
+        tools: tools.iter().map(|&tool| tool.to_owned()).collect(),
+        condition: (!condition.is_empty()).then(|| condition.to_owned()),
+        effect,
+        limit: None,
+        because: None,
+    }
+}
+
+fn set(rules: &[Rule]) -> RuleSet {
+    RuleSet { lists: vec![rules.to_vec()], ..RuleSet::default() }
+}
+
+/// Judges a call of `mail.send` with these arguments; returns whether it is denied, and the name of the rule.
+fn judged(rules: &[Rule], arguments: &str, seen: &Circumstances) -> Option<(bool, String)> {
+    judged_by(&RuleSet { known: vec!["@example.com".to_owned()], ..set(rules) }, arguments, seen)
+}
+
+fn judged_by(set: &RuleSet, arguments: &str, seen: &Circumstances) -> Option<(bool, String)> {
+    let rules = CompiledRules::new(set).unwrap();
+    let arguments = json::parse(arguments).unwrap();
+    let subject =
+        Subject { server: "mail", tool: "send", annotations: Annotations::default(), arguments: Some(&arguments) };
+    let judgement = rules.judge(subject, seen, &mut Vec::new());
+    judgement.ruling.map(|ruling| (ruling.denies, rules.rule(ruling.rule).name.clone()))
+}
+
+#[test]
+fn deny_beats_ask_and_allow_ends_the_search() {
+    let [ask, deny, allow] = [("ask", Effect::Ask), ("deny", Effect::Deny), ("allow", Effect::Allow)]
+        .map(|(name, effect)| rule(name, &["mail.*"], "", effect));
+    let seen = Circumstances::default();
+    let decided = |rules: &[Rule]| judged(rules, "{}", &seen).map(|(_, name)| name);
+    assert_eq!(decided(&[ask.clone(), deny.clone()]).as_deref(), Some("deny"));
+    assert_eq!(decided(&[ask.clone(), allow.clone(), deny.clone()]).as_deref(), Some("ask"));
+    assert_eq!(decided(&[allow, ask, deny]), None);
+    assert_eq!(decided(&[rule("other", &["files.*"], "", Effect::Deny)]), None);
+}
+
+#[test]
+fn a_rule_that_allows_ends_its_own_list_only() {
+    let [deny, allow] =
+        [("deny", Effect::Deny), ("allow", Effect::Allow)].map(|(name, effect)| rule(name, &["mail.*"], "", effect));
+    let lists = RuleSet { lists: vec![vec![allow], vec![deny]], ..RuleSet::default() };
+    assert_eq!(judged_by(&lists, "{}", &Circumstances::default()), Some((true, "deny".to_owned())));
+}
+
+#[test]
+fn a_condition_that_fails_restricts_and_never_allows() {
+    let seen = Circumstances::default();
+    let twice = [rule("deny", &["mail.send"], "args.to == \"y\"", Effect::Deny)];
+    assert_eq!(judged(&twice, r#"{"to":"x","To":"y"}"#, &seen), Some((true, "deny".to_owned())));
+    assert_eq!(judged(&twice, r#"{"to":"x","cc":"y"}"#, &seen), None);
+    for condition in [
+        "args.missing == 1",
+        "client == \"x\"",
+        "path.within(args.to, \"/srv\")",
+        "args.to + 1 == 2",
+        "args.to",
+        "now > timestamp(0)",
+    ] {
+        let deny = rule("deny", &["mail.send"], condition, Effect::Deny);
+        let allow = rule("allow", &["mail.send"], condition, Effect::Allow);
+        let expected = Some((true, "deny".to_owned()));
+        assert_eq!(judged(std::slice::from_ref(&deny), r#"{"to":"x"}"#, &seen), expected, "{condition}");
+        assert_eq!(judged(&[allow, deny], r#"{"to":"x"}"#, &seen), expected, "{condition}");
+    }
+}
+
+#[test]
+fn a_listed_url_covers_what_is_below_it_only_if_it_ends_in_a_slash() {
+    let asks = [rule("strangers", &["mail.send"], "!known(urls(args))", Effect::Ask)];
+    for (listed, url, is_known) in [
+        ("https://a.ch/docs/", "https://a.ch/docs/x?y", true),
+        ("https://a.ch/docs/", "https://a.ch/doc", false),
+        ("https://a.ch", "https://a.ch/forms/evil", false),
+        ("https://a.ch", "https://a.ch", true),
+        ("a.ch", "https://a.ch/x", false),
+        ("https://a.ch/?q=/", "https://a.ch/?q=/x", false),
+        ("https://a.ch/", "https://a.ch@evil.ch/", false),
+        ("https://a.ch/", "https:/evil.ch/", false),
+    ] {
+        let known = RuleSet { known: vec![listed.to_owned()], ..set(&asks) };
+        let asked = judged_by(&known, &format!(r#"{{"url":"{url}"}}"#), &Circumstances::default());
+        assert_eq!(asked.is_none(), is_known, "{listed} {url}");
+    }
+    // A key can carry an address too.
+    let keyed = judged(&asks, r#"{"headers":{"https://evil.ch/x":null}}"#, &Circumstances::default());
+    assert!(keyed.is_some());
+}
+
+#[test]
+fn values_are_known_from_the_list_and_from_what_was_learned() {
+    let asks = [rule("strangers", &["mail.send"], "!known(args.to)", Effect::Ask)];
+    let learned: Vec<KnownValue> =
+        values::learned(&Value::String("Bob <bob@elsewhere.example>".into())).iter().map(KnownValue::of).collect();
+    let seen =
+        Circumstances { context: AgentContext { labels: Vec::new(), known: learned }, ..Circumstances::default() };
+    for (to, is_known) in [
+        ("\"ann@example.com\"", true),
+        ("\"Ann@EXAMPLE.com\"", true),
+        ("\"ann@sub.example.com\"", false),
+        ("\"ann@evil.example\"", false),
+        ("\"bob@elsewhere.example\"", true),
+        ("[\"bob@elsewhere.example\", \"ann@example.com\"]", true),
+        ("[\"bob@elsewhere.example\", \"eve@evil.example\"]", false),
+        ("\"bob@elsewhere.example eve@evil.example\"", false),
+        ("[]", true),
+        ("null", true),
+    ] {
+        let asked = judged(&asks, &format!(r#"{{"to":{to}}}"#), &seen);
+        assert_eq!(asked.is_none(), is_known, "{to}");
+    }
+}
+
+#[test]
+fn a_list_of_tools_says_what_depends_on_arguments() {
+    let rules = |condition: &str, effect| {
+        let set = set(&[rule("r", &["mail.send"], condition, effect)]);
+        let subject = Subject { server: "mail", tool: "send", annotations: Annotations::default(), arguments: None };
+        let seen = Circumstances {
+            context: AgentContext { labels: vec!["private".to_owned()], known: Vec::new() },
+            ..Circumstances::default()
+        };
+        let judgement = CompiledRules::new(&set).unwrap().judge(subject, &seen, &mut Vec::new());
+        (judgement.ruling.is_some(), !judgement.depends.is_empty())
+    };
+    assert_eq!(rules("\"private\" in labels", Effect::Deny), (true, false));
+    assert_eq!(rules("\"private\" in labels && args.to == \"x\"", Effect::Deny), (false, true));
+    assert_eq!(rules("\"untrusted\" in labels && args.to == \"x\"", Effect::Deny), (false, false));
+}
+
+#[test]
+fn results_mean_what_the_closest_entry_says() {
+    let entry = |tools: &str| ResultRule {
+        tools: tools.to_owned(),
+        labels: vec![tools.to_owned()],
+        trusted: false,
+        trusted_fields: Vec::new(),
+    };
+    let set = RuleSet { results: ["*", "mail.*", "mail.read*", "mail.read"].map(entry).to_vec(), ..RuleSet::default() };
+    let rules = CompiledRules::new(&set).unwrap();
+    for (tool, expected) in [("read", "mail.read"), ("read_all", "mail.read*"), ("send", "mail.*")] {
+        assert_eq!(rules.result_rule("mail", tool).unwrap().tools, expected);
+    }
+    assert_eq!(rules.result_rule("web", "get").unwrap().tools, "*");
+}
+
+#[test]
+fn a_mistake_in_a_condition_names_its_rule_and_place() {
+    let error = CompiledRules::new(&set(&[rule("typo", &["a.b"], "arg.x == 1", Effect::Deny)])).unwrap_err();
+    assert_eq!((error.rule.as_str(), error.at), ("typo", 0));
+}

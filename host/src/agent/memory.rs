@@ -1,0 +1,205 @@
+//! What each agent has seen, for as long as it is not idle.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::Agent;
+use crate::config::model::{ContextRules, ContextScope};
+use crate::lock::lock;
+use crate::logic::types::rules::{AgentContext, KnownValue};
+
+/// What all agents have seen. It lives as long as the process.
+#[derive(Default)]
+pub struct AgentMemory(Mutex<HashMap<AgentKey, SeenByAgent>>);
+
+/// Whose calls share a context.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct AgentKey {
+    principal: String,
+    /// The session or the trace, if each has a context of its own.
+    part: Option<String>,
+}
+
+struct SeenByAgent {
+    context: AgentContext,
+    /// In milliseconds of the clock that callers use.
+    last_used: u64,
+}
+
+/// An agent that has seen something, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RememberedAgent {
+    /// The principal.
+    pub principal: String,
+    /// The session or the trace, if each has a context of its own.
+    pub part: Option<String>,
+    /// The labels of what it has seen.
+    pub labels: Vec<String>,
+    /// The number of values that it knows.
+    pub known: usize,
+}
+
+impl AgentKey {
+    /// Returns whose context a call uses: the session or trace is that of the call, if it has one.
+    pub(crate) fn new(rules: &ContextRules, agent: &Agent, session: Option<&str>, trace: Option<&str>) -> Self {
+        let part = match rules.scope {
+            ContextScope::Principal => None,
+            ContextScope::Session => session,
+            ContextScope::Trace => trace,
+        };
+        AgentKey { principal: String::from(&*agent.principal), part: part.map(str::to_owned) }
+    }
+}
+
+impl AgentMemory {
+    /// Returns what an agent has seen, with the values that it knows or without.
+    pub(crate) fn recall(&self, key: &AgentKey, with_known: bool, now: u64, idle: Duration) -> AgentContext {
+        let mut agents = lock(&self.0);
+        forget_idle(&mut agents, now, idle);
+        let Some(seen) = agents.get_mut(key) else { return AgentContext::default() };
+        seen.last_used = now;
+        let known = if with_known { seen.context.known.clone() } else { Vec::new() };
+        AgentContext { labels: seen.context.labels.clone(), known }
+    }
+
+    /// Adds what an agent has learned; the values that it used least recently are forgotten first.
+    pub(crate) fn learn(&self, key: &AgentKey, learned: AgentContext, now: u64) {
+        let mut agents = lock(&self.0);
+        if !agents.contains_key(key) && agents.len() >= MOST_AGENTS {
+            drop_oldest_part(&mut agents);
+        }
+        let new = || SeenByAgent { context: AgentContext::default(), last_used: now };
+        let seen = agents.entry(key.clone()).or_insert_with(new);
+        seen.last_used = now;
+        let AgentContext { labels, known } = &mut seen.context;
+        for label in learned.labels {
+            if !labels.contains(&label) {
+                labels.push(label);
+            }
+        }
+        let newest: std::collections::HashSet<&KnownValue> = learned.known.iter().collect();
+        known.retain(|value| !newest.contains(value));
+        known.extend(&learned.known);
+        let surplus = known.len().saturating_sub(MOST_KNOWN);
+        known.drain(..surplus);
+    }
+
+    /// Adds what a result of a server taught, unless the agent wrote something there meanwhile: it may be its own words.
+    pub(crate) fn learn_from(&self, key: &AgentKey, server: &str, learned: AgentContext, now: u64) {
+        let label = format!("written:{server}");
+        let has_written = lock(&self.0).get(key).is_some_and(|seen| seen.context.labels.contains(&label));
+        let known = if has_written { Vec::new() } else { learned.known };
+        self.learn(key, AgentContext { known, ..learned }, now);
+    }
+
+    /// Notes that an agent is not idle.
+    pub(crate) fn touch(&self, key: &AgentKey, now: u64) {
+        if let Some(seen) = lock(&self.0).get_mut(key) {
+            seen.last_used = now;
+        }
+    }
+
+    /// Forgets what the agents of a principal have seen, or those of all; returns how many there were.
+    pub fn reset(&self, principal: Option<&str>) -> usize {
+        let mut agents = lock(&self.0);
+        let before = agents.len();
+        agents.retain(|key, _| principal.is_some_and(|principal| key.principal != principal));
+        before - agents.len()
+    }
+
+    /// Lists the agents that have seen something, in the order of their names.
+    pub fn agents(&self, now: u64, idle: Duration) -> Vec<RememberedAgent> {
+        let mut agents = lock(&self.0);
+        forget_idle(&mut agents, now, idle);
+        let mut listed: Vec<_> = agents
+            .iter()
+            .map(|(AgentKey { principal, part }, SeenByAgent { context, .. })| RememberedAgent {
+                principal: principal.clone(),
+                part: part.clone(),
+                labels: context.labels.clone(),
+                known: context.known.len(),
+            })
+            .collect();
+        listed.sort_by(|one, other| (&one.principal, &one.part).cmp(&(&other.principal, &other.part)));
+        listed
+    }
+}
+
+fn forget_idle(agents: &mut HashMap<AgentKey, SeenByAgent>, now: u64, idle: Duration) {
+    agents.retain(|_, seen| u128::from(now.saturating_sub(seen.last_used)) < idle.as_millis());
+}
+
+/// Makes room by forgetting a session or trace, which begins anew anyway; what a whole principal has seen is never
+/// forgotten for room.
+fn drop_oldest_part(agents: &mut HashMap<AgentKey, SeenByAgent>) {
+    let parts = agents.iter().filter(|(key, _)| key.part.is_some());
+    let oldest = parts.min_by_key(|(_, seen)| seen.last_used).map(|(key, _)| key.clone());
+    if let Some(oldest) = oldest {
+        agents.remove(&oldest);
+    }
+}
+
+/// How many agents are remembered.
+const MOST_AGENTS: usize = 10_000;
+/// How many values are known to each: 64 KiB of them, as they are recorded.
+const MOST_KNOWN: usize = 2048;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDLE: Duration = Duration::from_secs(600);
+
+    fn key(principal: &str) -> AgentKey {
+        AgentKey { principal: principal.to_owned(), part: None }
+    }
+
+    fn lesson(label: &str, known: std::ops::Range<u64>) -> AgentContext {
+        AgentContext { labels: vec![label.to_owned()], known: known.map(|value| (value, 0)).collect() }
+    }
+
+    #[test]
+    fn each_principal_has_its_own_memory_until_it_is_reset() {
+        let memory = AgentMemory::default();
+        memory.learn(&key("ann"), lesson("untrusted", 0..1), 0);
+        memory.learn(&key("ann"), lesson("untrusted", 0..2), 0);
+        memory.learn(&key("bob"), lesson("private", 0..0), 0);
+        assert_eq!(memory.recall(&key("ann"), true, 1, IDLE), lesson("untrusted", 0..2));
+        assert_eq!(memory.recall(&key("ann"), false, 1, IDLE), lesson("untrusted", 0..0));
+        assert_eq!(memory.agents(1, IDLE).len(), 2);
+        assert_eq!(memory.reset(Some("ann")), 1);
+        assert_eq!(memory.recall(&key("ann"), true, 1, IDLE), AgentContext::default());
+        assert_eq!(memory.recall(&key("bob"), true, 1, IDLE).labels, ["private"]);
+        assert_eq!(memory.reset(None), 1);
+    }
+
+    #[test]
+    fn a_result_teaches_nothing_if_the_agent_wrote_to_its_server_meanwhile() {
+        let memory = AgentMemory::default();
+        memory.learn(&key("ann"), lesson("written:crm", 0..0), 0);
+        memory.learn_from(&key("ann"), "crm", lesson("private", 0..5), 0);
+        memory.learn_from(&key("ann"), "web", lesson("private", 7..8), 0);
+        let seen = memory.recall(&key("ann"), true, 1, IDLE);
+        assert_eq!((seen.labels.len(), seen.known), (2, vec![(7, 0)]));
+    }
+
+    #[test]
+    fn an_agent_that_is_idle_is_forgotten() {
+        let memory = AgentMemory::default();
+        memory.learn(&key("ann"), lesson("untrusted", 0..1), 0);
+        assert_eq!(memory.recall(&key("ann"), true, 599_999, IDLE), lesson("untrusted", 0..1));
+        assert_eq!(memory.recall(&key("ann"), true, 1_199_999, IDLE), AgentContext::default());
+    }
+
+    #[test]
+    fn the_values_that_were_used_least_recently_are_forgotten_first() {
+        let memory = AgentMemory::default();
+        memory.learn(&key("ann"), lesson("l", 0..2000), 0);
+        memory.learn(&key("ann"), lesson("l", 0..1), 0);
+        memory.learn(&key("ann"), lesson("l", 5000..5100), 0);
+        let known = memory.recall(&key("ann"), true, 1, IDLE).known;
+        assert_eq!(known.len(), MOST_KNOWN);
+        assert!(known.contains(&(0, 0)) && !known.contains(&(1, 0)), "the one that was used again is kept");
+    }
+}
