@@ -65,37 +65,24 @@ impl AgentMemory {
 
     /// Adds what an agent has learned; the values that it used least recently are forgotten first.
     pub(crate) fn learn(&self, key: &AgentKey, learned: AgentContext, now: u64) {
-        let mut agents = lock(&self.0);
-        if !agents.contains_key(key) && agents.len() >= MOST_AGENTS {
-            drop_oldest_part(&mut agents);
-        }
-        let new = || SeenByAgent { context: AgentContext::default(), last_used: now };
-        let seen = agents.entry(key.clone()).or_insert_with(new);
-        seen.last_used = now;
-        let AgentContext { labels, known } = &mut seen.context;
-        for label in learned.labels {
-            if !labels.contains(&label) {
-                labels.push(label);
-            }
-        }
-        let newest: std::collections::HashSet<&KnownValue> = learned.known.iter().collect();
-        known.retain(|value| !newest.contains(value));
-        known.extend(&learned.known);
-        let surplus = known.len().saturating_sub(MOST_KNOWN);
-        known.drain(..surplus);
+        add(&mut lock(&self.0), key, learned, now);
     }
 
     /// Adds what a result of a server taught, unless the agent wrote something there meanwhile: it may be its own words.
     pub(crate) fn learn_from(&self, key: &AgentKey, server: &str, learned: AgentContext, now: u64) {
+        // Under one lock, so that no write comes between the look and the lesson.
+        let mut agents = lock(&self.0);
         let label = format!("written:{server}");
-        let has_written = lock(&self.0).get(key).is_some_and(|seen| seen.context.labels.contains(&label));
+        let has_written = agents.get(key).is_some_and(|seen| seen.context.labels.contains(&label));
         let known = if has_written { Vec::new() } else { learned.known };
-        self.learn(key, AgentContext { known, ..learned }, now);
+        add(&mut agents, key, AgentContext { known, ..learned }, now);
     }
 
-    /// Notes that an agent is not idle.
-    pub(crate) fn touch(&self, key: &AgentKey, now: u64) {
-        if let Some(seen) = lock(&self.0).get_mut(key) {
+    /// Notes that an agent is not idle, unless it has been for so long that it is forgotten.
+    pub(crate) fn touch(&self, key: &AgentKey, now: u64, idle: Duration) {
+        let mut agents = lock(&self.0);
+        forget_idle(&mut agents, now, idle);
+        if let Some(seen) = agents.get_mut(key) {
             seen.last_used = now;
         }
     }
@@ -124,6 +111,27 @@ impl AgentMemory {
         listed.sort_by(|one, other| (&one.principal, &one.part).cmp(&(&other.principal, &other.part)));
         listed
     }
+}
+
+/// Adds what an agent has learned; the values that it used least recently are forgotten first.
+fn add(agents: &mut HashMap<AgentKey, SeenByAgent>, key: &AgentKey, learned: AgentContext, now: u64) {
+    if !agents.contains_key(key) && agents.len() >= MOST_AGENTS {
+        drop_oldest_part(agents);
+    }
+    let new = || SeenByAgent { context: AgentContext::default(), last_used: now };
+    let seen = agents.entry(key.clone()).or_insert_with(new);
+    seen.last_used = now;
+    let AgentContext { labels, known } = &mut seen.context;
+    for label in learned.labels {
+        if !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    let newest: std::collections::HashSet<&KnownValue> = learned.known.iter().collect();
+    known.retain(|value| !newest.contains(value));
+    known.extend(&learned.known);
+    let surplus = known.len().saturating_sub(MOST_KNOWN);
+    known.drain(..surplus);
 }
 
 fn forget_idle(agents: &mut HashMap<AgentKey, SeenByAgent>, now: u64, idle: Duration) {
@@ -189,7 +197,11 @@ mod tests {
         let memory = AgentMemory::default();
         memory.learn(&key("ann"), lesson("untrusted", 0..1), 0);
         assert_eq!(memory.recall(&key("ann"), true, 599_999, IDLE), lesson("untrusted", 0..1));
-        assert_eq!(memory.recall(&key("ann"), true, 1_199_999, IDLE), AgentContext::default());
+        memory.touch(&key("ann"), 1_199_998, IDLE);
+        assert_eq!(memory.recall(&key("ann"), true, 1_799_997, IDLE), lesson("untrusted", 0..1), "it was active");
+        // A call after too long a time does not bring it back.
+        memory.touch(&key("ann"), 2_399_997, IDLE);
+        assert_eq!(memory.recall(&key("ann"), true, 2_399_997, IDLE), AgentContext::default());
     }
 
     #[test]

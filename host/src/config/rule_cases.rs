@@ -143,10 +143,10 @@ fn read_cases(cases: &mut RuleCases, field: &ConfigField<'_>, context: &mut Read
         let mut case = RuleCase { place: Some(item.node.place.clone()), ..RuleCase::default() };
         read_keys(CASE, &mut case, &item, context);
         if case.call.is_empty() {
-            return Err(item.error("says not which tool is called; write `call: server.tool`"));
+            return Err(item.error("does not say which tool is called; write `call: server.tool`"));
         }
         if case.expect.is_empty() {
-            return Err(item.error("says not what to expect; write `expect: deny`, for example"));
+            return Err(item.error("does not say what to expect; write `expect: deny`, for example"));
         }
         cases.cases.push(case);
     }

@@ -29,7 +29,8 @@ impl Gate {
     /// Notes that the agent is not idle, whether or not rules are asked about its call.
     pub(super) fn note_activity(&self, trace: Option<&str>) {
         if self.has_rules() {
-            self.registry.agent_memory().touch(&self.agent_key(trace), clock_ms());
+            let idle = self.registry.config().settings.context.idle;
+            self.registry.agent_memory().touch(&self.agent_key(trace), clock_ms(), idle);
         }
     }
 

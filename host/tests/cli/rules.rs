@@ -206,7 +206,7 @@ cases:
             "cases:\n  - {call: demo.echo, expct: deny}",
             "wrong.yaml:2:23: cases[0]: unknown key \"expct\"; did you mean \"expect\"?",
         ),
-        ("cases:\n  - {call: demo.echo}", "wrong.yaml:2:5: cases[0]: says not what to expect"),
+        ("cases:\n  - {call: demo.echo}", "wrong.yaml:2:5: cases[0]: does not say what to expect"),
         ("config: gate.yaml", "has no `cases`"),
     ] {
         place.file("work/wrong.yaml", cases);
@@ -290,7 +290,7 @@ fn mistakes_are_told_with_their_place() {
         ("tools: [demo.add], when: 'unknwn(args.a)', then: deny", "rules.yaml:3:41: the condition"),
         ("tools: [add], then: deny", "\"add\" is not of the form server.tool"),
         ("tools: [demo.add], then: refuse", "rules[0].then"),
-        ("tools: [demo.add]", "says not what happens"),
+        ("tools: [demo.add]", "does not say what happens"),
         ("tools: [demo.add], wen: 'true', then: deny", "unknown key \"wen\"; did you mean \"when\"?"),
         ("then: deny", "names no `tools`"),
         ("tools: [demo.add], when: , then: deny", "rules[0].when: has no value"),

@@ -155,7 +155,7 @@ impl RuleDraft {
             }
             (Some(effect), _) => effect,
             (None, Some(_)) => Effect::Deny,
-            (None, None) => return Err(field.error("says not what happens; write `then: deny`, for example")),
+            (None, None) => return Err(field.error("does not say what happens; write `then: deny`, for example")),
         };
         let (condition, place) = self.condition.unzip();
         let rule = Rule {

@@ -69,7 +69,7 @@ fn what_is_wrong_with_rules_is_told_and_nothing_is_skipped() {
         ),
         (
             "rules: [{name: r, tools: [a.b]}]",
-            "toolgate.yaml:1:9: rules[0]: says not what happens; write `then: deny`, for example",
+            "toolgate.yaml:1:9: rules[0]: does not say what happens; write `then: deny`, for example",
         ),
         (
             "rules: [{name: r, tools: [a.b], then: {label: []}}]",
