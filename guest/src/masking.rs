@@ -5,11 +5,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use memchr::memchr_iter;
 use regex::{Regex, RegexBuilder};
 
 use crate::json;
+use automata::Word;
 use finder::Finder;
 pub use masks::{BadPattern, CustomMask, MaskError, Masks, UnknownName};
 use named_values::NamedValue;
@@ -138,12 +140,10 @@ impl Masker {
         if self.is_too_large(text.len()) {
             return Cow::Borrowed(REDACTED);
         }
-        // A number has no structure to keep: `123456` is a text that happens to be JSON.
-        let is_json = |text: &str| text.trim_start().starts_with(['{', '[', '"']) && json::parse(text).is_ok();
         if escapes::has_spelt(text) && is_json(text) {
-            return Cow::Owned(self.mask_until_still(&escapes::plain(text), is_json).into_owned());
+            return Cow::Owned(self.mask_until_still(&escapes::plain(text), false).into_owned());
         }
-        self.mask_until_still(text, is_json)
+        self.mask_until_still(text, false)
     }
 
     /// Masks a JSON text; returns masked JSON, or the redaction as a JSON string.
@@ -163,8 +163,8 @@ impl Masker {
             return redacted_json();
         }
         match escapes::plain(text) {
-            Cow::Borrowed(text) => self.mask_until_still(text, |_| true),
-            Cow::Owned(plain) => Cow::Owned(self.mask_until_still(&plain, |_| true).into_owned()),
+            Cow::Borrowed(text) => self.mask_until_still(text, true),
+            Cow::Owned(plain) => Cow::Owned(self.mask_until_still(&plain, true).into_owned()),
         }
     }
 
@@ -173,10 +173,7 @@ impl Masker {
         // The built-in rules have read the strings with escapes as they are meant; if this is the only one, nothing is
         // left to find. A custom rule may replace the line breaks at its end, which a string does not show it.
         let is_read = self.custom.is_empty() && !escapes::has_spelt(text);
-        match escapes::strings(json) {
-            Some(view) if is_read && view.text == text => Cow::Borrowed(text),
-            _ => self.mask(text),
-        }
+        if is_read && escapes::is_only_escaped_string(json, text) { Cow::Borrowed(text) } else { self.mask(text) }
     }
 
     /// Masks tokens with a known prefix (`ghp_…`) that line breaks split, for example because a server sends them in
@@ -188,19 +185,21 @@ impl Masker {
         }
         let Some(line) = fold::one_line(text) else { return Cow::Borrowed(text) };
         let mut spans = Vec::new();
-        self.find(&line.text, is_unmistakable, &mut |span| spans.push(line.outside(span)));
+        self.find(&line.text, &[0..line.text.len()], is_unmistakable, &mut |span| spans.push(line.outside(span)));
         spans.retain(|span| text[span.start..span.end].contains('\n'));
         if spans.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(self.replace(text, merge(spans))) }
     }
 
-    /// Masks a text repeatedly until nothing changes.
+    /// Masks a text, which may be known to be JSON, repeatedly until nothing changes.
     ///
     /// The second pass usually finds nothing. But a mask can turn prose into a value, and masking twice must not change
     /// the result.
-    fn mask_until_still<'a>(&self, text: &'a str, is_json: impl Fn(&str) -> bool) -> Cow<'a, str> {
+    fn mask_until_still<'a>(&self, text: &'a str, known_json: bool) -> Cow<'a, str> {
+        let is_json = |text: &str| known_json || is_json(text);
         let mut masked = Cow::Borrowed(text);
         for _ in 0..MAX_LOOKS {
-            let spans = self.spans(&masked, 0);
+            let parts = if known_json { escapes::around_strings(&masked) } else { vec![0..masked.len()] };
+            let spans = self.spans(&masked, &parts, 0);
             if spans.is_empty() {
                 return masked;
             }
@@ -224,9 +223,14 @@ impl Masker {
     }
 
     /// Returns everything that the masks find in a text and in the JSON strings inside it, in any order.
-    fn spans(&self, text: &str, level: u32) -> Vec<Span> {
+    fn all_spans(&self, text: &str, level: u32) -> Vec<Span> {
+        self.spans(text, &[0..text.len()], level)
+    }
+
+    /// Returns everything that the masks find in these parts of a text and in the JSON strings inside it, in any order.
+    fn spans(&self, text: &str, parts: &[Range<usize>], level: u32) -> Vec<Span> {
         if let Some(view) = escapes::spelt(text) {
-            return self.spans(&view.text, level).into_iter().map(|span| view.outside(span)).collect();
+            return self.all_spans(&view.text, level).into_iter().map(|span| view.outside(span)).collect();
         }
         let mut spans = Vec::new();
         for (rank, regex) in self.custom.iter().enumerate() {
@@ -235,7 +239,7 @@ impl Masker {
                 spans.push(Span { rank, ..Span::new(start, end) });
             });
         }
-        let names = self.find(text, |_| true, &mut |span| spans.push(span));
+        let names = self.find(text, parts, |_| true, &mut |span| spans.push(span));
         if self.finders.iter().any(|(_, finder)| matches!(finder, Finder::Key(_))) {
             self.find_named(text, &names, &mut |span| spans.push(span));
         }
@@ -245,19 +249,25 @@ impl Masker {
             spans.retain(|span| span.start < span.end && !covered(&done, span));
         }
         if let Some(seen) = fold::text_as_seen(text) {
-            let found = self.spans(&seen.text, MAX_LEVEL);
+            let found = self.all_spans(&seen.text, MAX_LEVEL);
             spans.extend(found.into_iter().map(|span| seen.outside(span)));
         }
         let inner = if level < MAX_LEVEL { escapes::strings(text) } else { None };
         if let Some(view) = inner {
-            let found = self.spans(&view.text, level + 1);
+            let found = self.all_spans(&view.text, level + 1);
             spans.extend(found.into_iter().flat_map(|span| escapes::outside(&view, span)));
         }
         spans
     }
 
-    /// Reports what some finders find in a text; returns where there are words that names of secrets contain.
-    fn find(&self, text: &str, wanted: impl Fn(&Finder) -> bool, report: &mut dyn FnMut(Span)) -> Vec<usize> {
+    /// Reports what some finders find in parts of a text; returns where there are words that names of secrets contain.
+    fn find(
+        &self,
+        text: &str,
+        parts: &[Range<usize>],
+        wanted: impl Fn(&Finder) -> bool,
+        report: &mut dyn FnMut(Span),
+    ) -> Vec<usize> {
         let mut names = Vec::new();
         let mut scans: Vec<bool> = self.finders.iter().map(|(_, finder)| finder.reads_any_text()).collect();
         let look = |at, index: usize| {
@@ -265,11 +275,11 @@ impl Masker {
             scans[index] = true;
             if wanted(finder) { finder.look(text, at, &mut |span| report(Span { rank: *rank, ..span })) } else { None }
         };
-        self.each_beginning(text, look, |at| names.push(at));
+        self.each_beginning(text, parts, look, |at| names.push(at));
         for ((rank, finder), _) in
             self.finders.iter().zip(scans).filter(|((_, finder), scans)| *scans && wanted(finder))
         {
-            finder.scan(text, &mut |span| report(Span { rank: *rank, ..span }));
+            finder.scan(text, parts, &mut |span| report(Span { rank: *rank, ..span }));
         }
         names
     }
@@ -278,11 +288,12 @@ impl Masker {
     fn each_beginning(
         &self,
         text: &str,
+        parts: &[Range<usize>],
         mut look: impl FnMut(usize, usize) -> Option<usize>,
         mut name: impl FnMut(usize),
     ) {
         let mut next = vec![0; self.finders.len()];
-        automata::each_word(text, |at, word| {
+        let mut each = |at, word: &Word| {
             if word.in_names {
                 name(at);
             }
@@ -293,7 +304,8 @@ impl Masker {
                     next[index] = end;
                 }
             }
-        });
+        };
+        parts.iter().for_each(|part| automata::each_word(text, part.clone(), &mut each));
     }
 
     /// Reports the values whose names are elsewhere in the text, given where words of names are.
@@ -317,6 +329,7 @@ impl Masker {
         let mut found = Vec::new();
         self.each_beginning(
             &assignment,
+            &[0..assignment.len()],
             |at, index| {
                 let Finder::Key(rule) = &self.finders[index].1 else { return None };
                 let end = rule.key_end(&assignment, at)?;
@@ -413,6 +426,11 @@ const MAX_LOOKS: usize = 6;
 const MAX_LEVEL: u32 = 8;
 /// The maximum size of a compiled custom pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
+
+/// Reports whether a text is JSON with a structure to keep: `123456` is a text that happens to be JSON.
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '[', '"']) && json::parse(text).is_ok()
+}
 
 /// Returns the redaction as JSON.
 fn redacted_json() -> Cow<'static, str> {

@@ -272,6 +272,10 @@ struct CompiledRule {
     list: usize,
     tools: Globs,
     condition: Option<CelCondition>,
+    /// Whether the condition reads arguments.
+    reads_arguments: bool,
+    /// Whether the condition asks for known values.
+    asks_for_known: bool,
 }
 
 /// What rules need to decide about a call.
@@ -285,6 +289,8 @@ pub(crate) struct Concern {
 #[derive(Debug)]
 struct ToolConcerns {
     rules: Vec<usize>,
+    /// Whether one of them asks for known values.
+    known: bool,
     result: Option<usize>,
 }
 
@@ -306,14 +312,22 @@ impl CompiledRules {
                 at: position(at),
                 message,
             })?;
-            Ok(CompiledRule { rule: rule.clone(), list, tools: Globs::restricting(&rule.tools), condition })
+            let has = |test: fn(&CelCondition) -> bool| condition.as_ref().is_some_and(test);
+            Ok(CompiledRule {
+                rule: rule.clone(),
+                list,
+                tools: Globs::restricting(&rule.tools),
+                reads_arguments: has(|condition| condition.uses(world::ARGUMENTS)),
+                asks_for_known: has(|condition| condition.calls(world::KNOWN)),
+                condition,
+            })
         };
         let numbered =
             set.lists.iter().enumerate().flat_map(|(list, rules)| rules.iter().map(move |rule| (list, rule)));
         let rules: Vec<CompiledRule> = numbered.map(compile).collect::<Result<_, _>>()?;
         let globs = |rule: &ResultRule| Globs::restricting(std::slice::from_ref(&rule.tools));
         Ok(CompiledRules {
-            teaches: rules.iter().any(CompiledRule::asks_for_known),
+            teaches: rules.iter().any(|rule| rule.asks_for_known),
             rules,
             results: set.results.iter().map(|rule| (rule.clone(), globs(rule))).collect(),
             known: KnownList::new(&set.known),
@@ -327,8 +341,8 @@ impl CompiledRules {
             return None;
         }
         let concerns = self.concerns(server, tool);
-        let known = concerns.rules.iter().any(|number| self.rules[*number].asks_for_known());
-        (self.teaches || !concerns.rules.is_empty() || concerns.result.is_some()).then_some(Concern { known })
+        let is_any = self.teaches || !concerns.rules.is_empty() || concerns.result.is_some();
+        is_any.then_some(Concern { known: concerns.known })
     }
 
     /// Returns a rule by its number.
@@ -393,10 +407,11 @@ impl CompiledRules {
             return Rc::clone(concerns);
         }
         let rules = self.rules.iter().enumerate().filter(|(_, rule)| rule.tools.find(&name).is_some());
-        let rules = rules.map(|(number, _)| number).collect();
+        let rules: Vec<usize> = rules.map(|(number, _)| number).collect();
+        let known = rules.iter().any(|number| self.rules[*number].asks_for_known);
         let results = self.results.iter().enumerate().filter(|(_, (_, globs))| globs.find(&name).is_some());
         let closest = results.max_by_key(|(_, (rule, _))| (is_name(&rule.tools), rule.tools.len()));
-        let concerns = Rc::new(ToolConcerns { rules, result: closest.map(|(number, _)| number) });
+        let concerns = Rc::new(ToolConcerns { rules, known, result: closest.map(|(number, _)| number) });
         self.by_tool.borrow_mut().insert(name, Rc::clone(&concerns));
         concerns
     }
@@ -455,7 +470,7 @@ impl CompiledRule {
         // A rule that restricts must not be got around by making its condition fail.
         let restricts = *effect != Effect::Allow;
         let evaluated = match world.ambiguous_argument() {
-            Some(name) if condition.uses(world::ARGUMENTS) => Err(NoValue::Error(0, name)),
+            Some(why) if self.reads_arguments => Err(NoValue::Error(0, why.to_owned())),
             _ => condition.evaluate(world),
         };
         let (fits, why, failure) = match evaluated {
@@ -479,11 +494,6 @@ impl CompiledRule {
         let verb = if fits { "fits" } else { "does not fit" };
         notes.push(format!("rule {name:?} {verb}: {why}").into());
         if fits { Fit::Yes(failure) } else { Fit::No }
-    }
-
-    /// Reports whether the condition asks for known values.
-    fn asks_for_known(&self) -> bool {
-        self.condition.as_ref().is_some_and(|condition| condition.calls(world::KNOWN))
     }
 }
 

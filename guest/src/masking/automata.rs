@@ -1,5 +1,6 @@
 //! What the build script compiles: the expressions of the built-in rules, and the words with which their matches begin.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use regex_automata::dfa::{Automaton as _, dense};
@@ -55,10 +56,10 @@ fn load(bytes: &'static [u8]) -> Automaton {
     dense::DFA::from_bytes(bytes).expect("the build script made it for this target").0
 }
 
-/// Calls a function with the beginning of each word in a text, in any case, in the order of their ends.
-pub(super) fn each_word(text: &str, mut found: impl FnMut(usize, &'static Word)) {
+/// Calls a function with the beginning of each word in a part of a text, in any case, in the order of their ends.
+pub(super) fn each_word(text: &str, part: Range<usize>, mut found: impl FnMut(usize, &'static Word)) {
     let mut state = 0;
-    for (at, byte) in text.bytes().enumerate() {
+    for (at, byte) in part.clone().zip(text[part].bytes()) {
         state = usize::from(NEXT[state + usize::from(CLASSES[usize::from(byte)])]);
         if state >= FIRST_FOUND {
             for word in FOUND[(state - FIRST_FOUND) / WIDTH].iter().map(|word| &WORDS[*word]) {
@@ -76,7 +77,7 @@ mod tests {
     fn words_are_found_in_any_case_and_inside_one_another() {
         fn found(text: &str) -> Vec<&str> {
             let mut found = Vec::new();
-            each_word(text, |at, word| found.push(&text[at..at + word.length]));
+            each_word(text, 0..text.len(), |at, word| found.push(&text[at..at + word.length]));
             found
         }
         assert!(found("nothing").is_empty());

@@ -1,6 +1,7 @@
 //! The JSON strings in a text: where they are, and their text without escapes.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use memchr::{memchr, memchr3, memmem, memrchr};
 
@@ -61,6 +62,42 @@ pub(super) fn spelt(text: &str) -> Option<View> {
     Some(view)
 }
 
+/// Returns the parts of a JSON text around the insides of its long strings with escapes, whose contents [`strings`]
+/// shows. Each string keeps its ends, up to an escape, since what is around it may belong to them.
+pub(super) fn around_strings(json: &str) -> Vec<Range<usize>> {
+    let bytes = json.as_bytes();
+    let mut parts = Vec::new();
+    let (mut at, mut begun) = (0, 0);
+    while let Some(quote) = memchr(b'"', &bytes[at..]) {
+        let start = at + quote + 1;
+        let end = string_end(bytes, start);
+        let first = memchr(b'\\', &bytes[end.min(start + STRING_ENDS)..end]).map(|found| start + STRING_ENDS + found);
+        let last = memrchr(b'\\', &bytes[start..start.max(end.saturating_sub(STRING_ENDS))]).map(|found| start + found);
+        if let Some((first, last)) = first.zip(last).filter(|(first, last)| first < last) {
+            parts.push(begun..first);
+            begun = last;
+        }
+        at = bytes.len().min(end + 1);
+    }
+    parts.push(begun..bytes.len());
+    parts
+}
+
+/// Returns the end of the JSON string that begins here: its closing quote, or the end of the line or text.
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut end = start;
+    loop {
+        end = memchr3(b'"', b'\\', b'\n', &bytes[end..]).map_or(bytes.len(), |sign| end + sign);
+        if bytes.get(end) != Some(&b'\\') {
+            return end;
+        }
+        end += if bytes.get(end + 1).is_some_and(|next| *next != b'\n') { 2 } else { 1 };
+    }
+}
+
+/// The least number of bytes at each end of a long string that are not left out.
+const STRING_ENDS: usize = 256;
+
 /// Returns the unescaped contents of all strings with escapes in a text, separated by breaks, if there are any.
 pub(super) fn strings(text: &str) -> Option<View> {
     let bytes = text.as_bytes();
@@ -95,20 +132,11 @@ pub(super) fn strings(text: &str) -> Option<View> {
 /// Adds one string, up to its closing quote, or the end of the line or text, and returns that position.
 fn read(view: &mut View, text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
-    let mut end = start;
-    let mut escaped = false;
-    loop {
-        end = memchr3(b'"', b'\\', b'\n', &bytes[end..]).map_or(bytes.len(), |sign| end + sign);
-        if bytes.get(end) != Some(&b'\\') {
-            break;
-        }
-        escaped = true;
-        end += if bytes.get(end + 1).is_some_and(|next| *next != b'\n') { 2 } else { 1 };
+    let stop = string_end(bytes, start);
+    if memchr(b'\\', &bytes[start..stop]).is_none() {
+        return stop;
     }
-    if !escaped {
-        return end;
-    }
-    let stop = end;
+    let mut end = stop;
     // Ignore an escape that is cut off.
     let slashes = bytes[start..end].iter().rev().take_while(|byte| **byte == b'\\').count();
     if slashes % 2 == 1 {
@@ -117,24 +145,58 @@ fn read(view: &mut View, text: &str, start: usize) -> usize {
     if !view.text.is_empty() {
         view.text.extend(['\n', BREAK, '\n']);
     }
+    view.text.reserve(end - start);
     view.turn(start);
-    let mut copied = start;
-    let mut at = start;
-    while let Some(found) = memchr(b'\\', &bytes[at..end]) {
-        let slash = at + found;
-        let Some((letter, length)) = escape(&bytes[slash + 1..end]) else {
-            at = slash + 1;
-            continue;
-        };
-        view.text.push_str(&text[copied..slash]);
-        view.turn(slash);
-        view.text.push(letter);
-        at = slash + 1 + length;
-        copied = at;
-        view.turn(at);
+    for Run { plain, letter, next } in runs(text, start..end) {
+        view.text.push_str(plain);
+        if let Some(letter) = letter {
+            view.text.push(letter);
+            view.turn(next);
+        }
     }
-    view.text.push_str(&text[copied..end]);
     stop
+}
+
+/// A part of a string without escapes, and the one after it.
+struct Run<'a> {
+    plain: &'a str,
+    /// What the escape means; `None` at the end of the string.
+    letter: Option<char>,
+    /// The position after the escape.
+    next: usize,
+}
+
+/// Reads the contents of a string.
+fn runs(text: &str, Range { start, end }: Range<usize>) -> impl Iterator<Item = Run<'_>> {
+    let bytes = text.as_bytes();
+    let mut copied = Some(start);
+    std::iter::from_fn(move || {
+        let from = copied.take()?;
+        let mut at = from;
+        while let Some(slash) = memchr(b'\\', &bytes[at..end]).map(|found| at + found) {
+            at = slash + 1;
+            // What is no escape stands for itself.
+            if let Some((letter, length)) = escape(&bytes[at..end]) {
+                copied = Some(at + length);
+                return Some(Run { plain: &text[from..slash], letter: Some(letter), next: at + length });
+            }
+        }
+        Some(Run { plain: &text[from..end], letter: None, next: end })
+    })
+}
+
+/// Reports whether a JSON text has exactly one string with escapes, which says this.
+pub(super) fn is_only_escaped_string(json: &str, said: &str) -> bool {
+    let bytes = json.as_bytes();
+    let Some(first) = memchr(b'\\', bytes) else { return false };
+    let start = memrchr(b'"', &bytes[..first]).map_or(0, |quote| quote + 1);
+    let end = string_end(bytes, start);
+    let mut rest = Some(said);
+    for Run { plain, letter, .. } in runs(json, start..end) {
+        rest = rest.and_then(|rest| rest.strip_prefix(plain));
+        rest = rest.and_then(|rest| letter.map_or(Some(rest), |letter| rest.strip_prefix(letter)));
+    }
+    rest == Some("") && memchr(b'\\', &bytes[end..]).is_none()
 }
 
 /// Maps a span of a view from [`strings`] back to the text; a span across a break becomes one span per string.
@@ -239,6 +301,37 @@ mod tests {
         assert_eq!(found, [r"secret\u0041", r"\tmore"]);
         let at = view.text.find(BREAK).unwrap();
         assert_eq!(outside(&view, Span::new(at - 1, at + 2)).count(), 0, "a break stands for nothing");
+    }
+
+    #[test]
+    fn long_strings_with_escapes_keep_their_ends() {
+        let line = r"a line of text\n";
+        let long = line.repeat(100);
+        let json = format!(r#"{{"a":"{long}","b":"{}","c":"x\ny","d":"{long}"}}"#, "z".repeat(2000));
+        let parts: Vec<&str> = around_strings(&json).into_iter().map(|part| &json[part]).collect();
+        let [first, between, last] = parts[..] else { panic!("{parts:?}") };
+        let is_end = |length: usize| (STRING_ENDS..STRING_ENDS + line.len()).contains(&length);
+        assert!(first.starts_with(r#"{"a":"a line"#) && is_end(first.len() - r#"{"a":""#.len()), "{first}");
+        assert!(between.starts_with(r#"\n"#) && between.contains("zzz") && between.contains(r"x\ny"), "{between}");
+        assert!(last.starts_with(r#"\n"#) && is_end(last.len() - 2), "{last}");
+        for whole in [format!(r#"{{"a":"{}"}}"#, line.repeat(20)), r#""a\nb""#.to_owned(), "[]".to_owned()] {
+            assert_eq!(around_strings(&whole), [0..whole.len()], "{whole}");
+        }
+    }
+
+    #[test]
+    fn the_only_string_with_escapes_is_known_by_what_it_says() {
+        for (json, said, expected) in [
+            (r#"{"a":"b","c":"x\ny"}"#, "x\ny", true),
+            (r#"{"c":"\"x\u00e9\t","d":"e"}"#, "\"xé\t", true),
+            (r#"{"c":"x\ny"}"#, "x\nyz", false),
+            (r#"{"c":"x\nyz"}"#, "x\ny", false),
+            (r#"{"c":"x\ny","d":"\n"}"#, "x\ny", false),
+            (r#"{"c":"x y"}"#, "x y", false),
+            (r#"{"c":"x\by"}"#, "x\u{8}y", false),
+        ] {
+            assert_eq!(is_only_escaped_string(json, said), expected, "{json}");
+        }
     }
 
     #[test]

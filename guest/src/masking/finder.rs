@@ -1,5 +1,7 @@
 //! A built-in rule, ready to find values.
 
+use std::ops::Range;
+
 use super::automata::expressions;
 use super::keys::KeyRule;
 use super::named_values::NameRelation;
@@ -56,19 +58,24 @@ impl Finder {
         matches!(self, Finder::Scan(rule) if rule.hint().is_none())
     }
 
-    /// Reads the whole text, if it does not look at the places of its words only.
-    pub(super) fn scan(&self, text: &str, report: &mut dyn FnMut(Span)) {
+    /// Reads these parts of a text, if it does not look at the places of its words only. What has a structure is read
+    /// whole.
+    pub(super) fn scan(&self, text: &str, parts: &[Range<usize>], report: &mut dyn FnMut(Span)) {
         let Finder::Scan(rule) = self else { return };
-        match rule {
-            MaskRule::Key(..) | MaskRule::Shape(_) => {}
-            MaskRule::Pem => pem::find(text, report),
-            MaskRule::PrivatePem => pem::find_private_keys(text, report),
-            MaskRule::KubernetesSecret => kubernetes::find(text, report),
-            MaskRule::UrlPassword => shapes::find_url_passwords(text, report),
-            MaskRule::Jwt => shapes::find_jwts(text, report),
-            MaskRule::Email => shapes::find_emails(text, report),
-            MaskRule::Base64 => shapes::find_base64(text, report),
-            MaskRule::ShortBase64 => shapes::find_short_base64(text, report),
+        let find: fn(&str, &mut dyn FnMut(Span)) = match rule {
+            MaskRule::Key(..) | MaskRule::Shape(_) => return,
+            MaskRule::Pem => return pem::find(text, report),
+            MaskRule::PrivatePem => return pem::find_private_keys(text, report),
+            MaskRule::KubernetesSecret => return kubernetes::find(text, report),
+            MaskRule::UrlPassword => shapes::find_url_passwords,
+            MaskRule::Jwt => shapes::find_jwts,
+            MaskRule::Email => shapes::find_emails,
+            MaskRule::Base64 => shapes::find_base64,
+            MaskRule::ShortBase64 => shapes::find_short_base64,
+        };
+        for part in parts {
+            let from = part.start;
+            find(&text[part.clone()], &mut |Span { start, end, .. }| report(Span::new(from + start, from + end)));
         }
     }
 }

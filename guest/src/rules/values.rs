@@ -55,8 +55,10 @@ pub(super) fn learned(value: &Value<'_>) -> Vec<Form> {
         let whole = normal(text);
         found.extend(forms(&whole));
         found.extend(mails(&whole).map(|mail| Form::Mail(mail.to_lowercase())));
-        let urls = tokens(&whole).filter(|token| token.contains("://") || token.starts_with("www."));
-        found.extend(urls.filter_map(|url| url_form(url).map(Form::Url)));
+        if whole.contains("://") || whole.contains("www.") {
+            let urls = tokens(&whole).filter(|token| token.contains("://") || token.starts_with("www."));
+            found.extend(urls.filter_map(|url| url_form(url).map(Form::Url)));
+        }
         found.extend(accounts(&whole).map(|account| Form::Account(account_form(account))));
     });
     found
@@ -102,9 +104,10 @@ pub(super) fn each_text(value: &Value<'_>, visit: &mut dyn FnMut(&str)) {
 /// Returns a text without blanks around it, with letters composed as Unicode's form C has them.
 fn normal(text: &str) -> Cow<'_, str> {
     let text = text.trim();
-    match is_nfc_quick(text.chars()) {
-        IsNormalized::Yes => Cow::Borrowed(text),
-        _ => Cow::Owned(text.nfc().collect()),
+    if text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(text.nfc().collect())
     }
 }
 
@@ -192,6 +195,10 @@ const OUTER: [char; 6] = ['.', ':', '!', '?', '*', '_'];
 const MAX_ACCOUNT: usize = 34;
 
 fn is_likely_url(token: &str) -> bool {
+    // Every host has a point, or a scheme or slashes before it.
+    if !token.contains(['.', ':', '/', '\\']) {
+        return false;
+    }
     // Some programs take a backslash for a slash, and need no slash at all behind a scheme of the web.
     let token = &*token.replace('\\', "/");
     if is_like_scheme(token) || token.contains("://") || token.starts_with("//") || token.starts_with("www.") {
@@ -270,6 +277,8 @@ fn mails(text: &str) -> impl Iterator<Item = &str> {
 /// Returns the account numbers in a text: two letters, two digits and 8 to 30 letters and digits, or 8 to 19 digits.
 fn accounts(text: &str) -> impl Iterator<Item = &str> {
     let ends = |c: char| !(c.is_alphanumeric() || " -".contains(c));
+    // Every account number has two digits, and most texts have none.
+    let text = text.bytes().filter(u8::is_ascii_digit).nth(1).map_or("", |_| text);
     text.split(ends).flat_map(|piece| {
         let piece = piece.trim_matches([' ', '-']);
         let whole = is_account(&account_form(piece)).then_some(piece);

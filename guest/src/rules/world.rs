@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use super::values::{each_sent, likely_accounts, likely_mails, likely_urls};
 use super::{Circumstances, KnownList, KnownValue, Subject, paths};
 use crate::cel::{Dialect, Environment, Timestamp, Value};
+use crate::json;
 use crate::types::Annotations;
 
 /// The variables and functions of conditions.
@@ -37,21 +38,21 @@ pub(super) struct World<'a> {
     subject: Subject<'a>,
     seen: &'a Circumstances,
     listed: &'a KnownList,
+    /// What is wrong with the names of the arguments.
+    ambiguous: Option<String>,
     /// The learned values that a condition asked for.
     used: RefCell<BTreeSet<KnownValue>>,
 }
 
 impl<'a> World<'a> {
     pub(super) fn new(subject: Subject<'a>, seen: &'a Circumstances, listed: &'a KnownList) -> Self {
-        World { subject, seen, listed, used: RefCell::default() }
+        let ambiguous = subject.arguments.and_then(ambiguous_argument);
+        World { subject, seen, listed, ambiguous, used: RefCell::default() }
     }
 
-    /// Returns what is wrong if two arguments have names that differ only in case: some servers take one, some the other.
-    pub(super) fn ambiguous_argument(&self) -> Option<String> {
-        let mut names = BTreeSet::new();
-        let object = self.subject.arguments?.as_object()?;
-        let twice = object.iter().map(|(name, _)| name).find(|name| !names.insert(name.to_lowercase()))?;
-        Some(format!("there are two arguments that differ from {twice:?} only in case"))
+    /// Returns what is wrong if two arguments have names that differ only in case.
+    pub(super) fn ambiguous_argument(&self) -> Option<&str> {
+        self.ambiguous.as_deref()
     }
 
     /// Reports whether there are no arguments yet.
@@ -124,6 +125,13 @@ impl<'a> Environment<'a> for World<'a> {
             _ => within(value, &arguments[1]),
         }
     }
+}
+
+/// Says what is wrong if two arguments have names that differ only in case: some servers take one, some the other.
+fn ambiguous_argument(arguments: &json::Value<'_>) -> Option<String> {
+    let mut names = BTreeSet::new();
+    let twice = arguments.as_object()?.iter().map(|(name, _)| name).find(|name| !names.insert(name.to_lowercase()))?;
+    Some(format!("there are two arguments that differ from {twice:?} only in case"))
 }
 
 /// Returns what a tool says about itself; what it does not say is not there.

@@ -166,3 +166,27 @@ fn what_may_be_a_value_depends_on_its_key() {
         ],
     );
 }
+
+#[test]
+fn secrets_in_and_around_long_strings_with_escapes_are_masked() {
+    let masker = masker(&["all"], &[], &[]).unwrap();
+    let lines = r"a line of text\n".repeat(200);
+    let masked = |json: String| masker.mask_json(&json).into_owned();
+    let whole = masked(format!(r#"{{"password":"hunter2 {lines}"}}"#));
+    assert_eq!(whole, r#"{"password":"[MASKED_PASSWORD]"}"#);
+    for (before, secret, after) in [
+        // In a string: at its beginning, in its middle and at its end.
+        (r#"{"text":""#.to_owned(), "password=hunter2hunter2", format!(r#"\n{lines}"}}"#)),
+        (format!(r#"{{"text":"{lines}"#), "password=hunter2hunter2", format!(r#"\n{lines}"}}"#)),
+        (format!(r#"{{"text":"{lines}"#), r#"{\"password\": \"hunter2hunter2\"}"#, format!(r#"\n{lines}"}}"#)),
+        (format!(r#"{{"text":"{lines}"#), "password=hunter2hunter2", r#""}"#.to_owned()),
+        // After a string, under a name that is there, or at the end of it.
+        (format!(r#"{{"text":"{lines}","#), r#""password":"hunter2hunter2""#, "}".to_owned()),
+        (format!(r#"{{"{lines}password":"#), r#""hunter2hunter2""#, "}".to_owned()),
+        (format!(r#"["{lines}mysql --password","#), r#""hunter2hunter2""#, "]".to_owned()),
+    ] {
+        let end = masked(format!("{before}{secret}{after}"));
+        assert!(!end.contains("hunter2") && end.contains("[MASKED_PASSWORD]"), "{secret}: {end}");
+        assert!(end.contains(&lines), "only the secret is masked");
+    }
+}

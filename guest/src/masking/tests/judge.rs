@@ -31,7 +31,9 @@ fn automata_end_where_their_expressions_do_and_begin_with_one_of_their_words() {
             let judge = regex(expression);
             for text in texts(&forms) {
                 let mut beginnings = Vec::new();
-                each_word(&text, |at, word| beginnings.extend(word.rules.contains(&number).then_some(at)));
+                each_word(&text, 0..text.len(), |at, word| {
+                    beginnings.extend(word.rules.contains(&number).then_some(at))
+                });
                 assert!(beginnings.is_sorted(), "{expression} in {text:?}");
                 for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
                     let end = judge.find_at(&text, at).filter(|found| found.start() == at).map(|found| found.end());
