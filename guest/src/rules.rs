@@ -278,19 +278,14 @@ struct CompiledRule {
     asks_for_known: bool,
 }
 
-/// What rules need to decide about a call.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Concern {
-    /// Whether a condition asks for the values that the agent knows.
-    pub known: bool,
-}
-
-/// The rules that concern one tool.
+/// What concerns one tool.
 #[derive(Debug)]
-struct ToolConcerns {
+pub(crate) struct ToolConcerns {
+    /// The rules that are for it.
     rules: Vec<usize>,
-    /// Whether one of them asks for known values.
-    known: bool,
+    /// Whether one of them asks for the values that the agent knows.
+    pub known: bool,
+    /// What its results mean: the entry with its name, or else the one with the longest glob.
     result: Option<usize>,
 }
 
@@ -336,13 +331,12 @@ impl CompiledRules {
     }
 
     /// Returns what is needed to decide about calls of a tool and to learn by them; `None` if there is nothing to do.
-    pub(crate) fn concern(&self, server: &str, tool: &str) -> Option<Concern> {
+    pub(crate) fn concern(&self, server: &str, tool: &str) -> Option<Rc<ToolConcerns>> {
         if self.rules.is_empty() && self.results.is_empty() {
             return None;
         }
         let concerns = self.concerns(server, tool);
-        let is_any = self.teaches || !concerns.rules.is_empty() || concerns.result.is_some();
-        is_any.then_some(Concern { known: concerns.known })
+        (self.teaches || !concerns.rules.is_empty() || concerns.result.is_some()).then_some(concerns)
     }
 
     /// Returns a rule by its number.
@@ -350,13 +344,19 @@ impl CompiledRules {
         &self.rules[number].rule
     }
 
-    /// Looks at all rules for a call: in each list up to one that allows it.
-    pub(crate) fn judge(&self, subject: Subject<'_>, seen: &Circumstances, notes: &mut Vec<TraceNote>) -> Judgement {
+    /// Looks at the rules that concern a call: in each list up to one that allows it.
+    pub(crate) fn judge(
+        &self,
+        concerns: &ToolConcerns,
+        subject: Subject<'_>,
+        seen: &Circumstances,
+        notes: &mut Vec<TraceNote>,
+    ) -> Judgement {
         let world = World::new(subject, seen, &self.known);
         let mut judgement = Judgement::default();
         // The list that was left by a rule that allows the call, and the one that may have been.
         let (mut left, mut perhaps_left) = (None, None);
-        for &number in &self.concerns(subject.server, subject.tool).rules {
+        for &number in &concerns.rules {
             let compiled = &self.rules[number];
             let list = Some(compiled.list);
             if left == list {
@@ -383,7 +383,8 @@ impl CompiledRules {
     /// Says what rules do with calls of a tool before there are arguments.
     pub(crate) fn foresee(&self, subject: Subject<'_>, seen: &Circumstances) -> Outlook {
         let mut notes = Vec::new();
-        let Judgement { ruling, limits, depends, .. } = self.judge(subject, seen, &mut notes);
+        let concerns = self.concerns(subject.server, subject.tool);
+        let Judgement { ruling, limits, depends, .. } = self.judge(&concerns, subject, seen, &mut notes);
         let name = |number: usize| self.rule(number).name.clone();
         let by =
             |denies: bool| ruling.as_ref().filter(|ruling| ruling.denies == denies).map(|ruling| name(ruling.rule));
@@ -394,11 +395,6 @@ impl CompiledRules {
             depends: depends.into_iter().chain(limits).filter(restricts).map(name).collect(),
             trace: notes.into_iter().map(TraceNote::into_owned).collect(),
         }
-    }
-
-    /// Returns what the results of a tool mean: the entry with its name, or else the one with the longest glob.
-    fn result_rule(&self, server: &str, tool: &str) -> Option<&ResultRule> {
-        self.concerns(server, tool).result.map(|number| &self.results[number].0)
     }
 
     fn concerns(&self, server: &str, tool: &str) -> Rc<ToolConcerns> {

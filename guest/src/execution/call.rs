@@ -20,7 +20,7 @@ use crate::catalog::{Entry, NoRoute, Route};
 use crate::filtering::Verdict;
 use crate::naming::{self, NameError, NameProblem};
 use crate::recovery::{self, Action, Context};
-use crate::rules::{Concern, Judgement, Lesson};
+use crate::rules::{Judgement, Lesson, ToolConcerns};
 use crate::types::{Failure, Phase, ToolRef, Trace, TraceNote};
 pub use intent::Intent;
 use words::{describe_tool, name_of};
@@ -64,7 +64,7 @@ enum State {
     /// Waits until these servers have listed their tools.
     Connecting(Vec<String>),
     /// Waits for the circumstances that rules depend on; the reason is that of a filter that asks a person.
-    Judging(Option<String>),
+    Judging(Option<String>, Rc<ToolConcerns>),
     /// Waits until the call is counted.
     Counting(Judgement, Approval),
     Asking,
@@ -130,7 +130,7 @@ impl Execution {
             }
             (State::Connecting(_), Event::Connected) => self.route(false),
             (State::Connecting(_), Event::Failed(Failed { failure, .. })) => self.connect_failed(&failure),
-            (State::Judging(_), Event::Circumstances(circumstances)) => self.judge(&circumstances),
+            (State::Judging(..), Event::Circumstances(circumstances)) => self.judge(&circumstances),
             (State::Counting(..), Event::Counted(counts)) => self.counted(&counts),
             (State::Asking, Event::Approved(true)) => {
                 self.note("approved by a person");
@@ -267,8 +267,9 @@ impl Execution {
             lesson: Lesson::default(),
         });
         let reason = reason.map(TraceNote::into_owned);
-        if let Some(Concern { known }) = concern {
-            self.state = State::Judging(reason);
+        if let Some(concerns) = concern {
+            let known = concerns.known;
+            self.state = State::Judging(reason, concerns);
             return Directive::Circumstances(known);
         }
         self.ask_or_request(reason)

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::values::{Form, learned};
-use super::{AgentContext, Circumstances, CompiledRules, Judgement, KnownValue, MAX_KNOWN, Subject, is_name};
+use super::values::learned;
+use super::{
+    AgentContext, Circumstances, CompiledRules, Judgement, KnownValue, MAX_KNOWN, Subject, ToolConcerns, is_name,
+};
 use crate::cel::Value;
 use crate::content::{self, Extracted};
 use crate::json;
@@ -25,17 +27,23 @@ struct TaughtByResult {
     /// The members, as paths; `None` means all.
     fields: Option<Vec<String>>,
     /// The values of the call's own arguments, which teach nothing when they come back.
-    sent: BTreeSet<KnownValue>,
+    sent: Vec<KnownValue>,
 }
 
 impl CompiledRules {
     /// Returns what an agent learns by a call that was judged.
-    pub(crate) fn lesson(&self, subject: Subject<'_>, seen: &Circumstances, judgement: &mut Judgement) -> Lesson {
+    pub(crate) fn lesson(
+        &self,
+        concerns: &ToolConcerns,
+        subject: Subject<'_>,
+        seen: &Circumstances,
+        judgement: &mut Judgement,
+    ) -> Lesson {
         let is_untrusted = seen.context.labels.iter().any(|label| label == UNTRUSTED);
         let reads = subject.annotations.read_only == Some(true);
         let mut labels = std::mem::take(&mut judgement.labels);
         let written = format!("{WRITTEN}{}", subject.server);
-        let rule = self.result_rule(subject.server, subject.tool);
+        let rule = concerns.result.map(|number| &self.results[number].0);
         labels.extend(rule.iter().flat_map(|rule| rule.labels.iter().cloned()));
         if is_untrusted && !reads && self.teaches {
             labels.push(written.clone());
@@ -50,7 +58,7 @@ impl CompiledRules {
         let mut lesson = Lesson { labels: new, known: Vec::new(), result: None };
         if self.teaches {
             let arguments = subject.arguments.map(Value::from_json);
-            let sent = ordered::set(arguments.iter().flat_map(learned).map(|form| KnownValue::of(&form)));
+            let sent = arguments.map(|arguments| learned(&arguments)).unwrap_or_default();
             if !is_untrusted {
                 known.extend(&sent);
             }
@@ -94,8 +102,8 @@ impl Lesson {
                 Err(_) => taught.collect(&json::Value::string(text), &mut found),
             }
         }
-        let values = found.iter().map(KnownValue::of).filter(|value| !taught.sent.contains(value));
-        context(&[], values)
+        let sent = ordered::set(taught.sent.iter().copied());
+        context(&[], found.into_iter().filter(|value| !sent.contains(value)))
     }
 
     /// Returns what the agent learns by sending the call, if it is anything.
@@ -112,7 +120,7 @@ fn context(labels: &[String], values: impl Iterator<Item = KnownValue>) -> Optio
 }
 
 impl TaughtByResult {
-    fn collect(&self, value: &json::Value<'_>, found: &mut Vec<Form>) {
+    fn collect(&self, value: &json::Value<'_>, found: &mut Vec<KnownValue>) {
         match &self.fields {
             None => found.extend(learned(&Value::from_json(value))),
             Some(fields) => fields.iter().for_each(|field| collect_at(value, &mut field.split('.'), found)),
@@ -121,7 +129,11 @@ impl TaughtByResult {
 }
 
 /// Collects the values behind a path; a list stands for each of its items.
-fn collect_at<'p>(value: &json::Value<'_>, path: &mut (impl Iterator<Item = &'p str> + Clone), found: &mut Vec<Form>) {
+fn collect_at<'p>(
+    value: &json::Value<'_>,
+    path: &mut (impl Iterator<Item = &'p str> + Clone),
+    found: &mut Vec<KnownValue>,
+) {
     if let json::Value::Array(items) = value {
         items.iter().for_each(|item| collect_at(item, &mut path.clone(), found));
         return;

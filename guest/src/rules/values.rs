@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
+use super::KnownValue;
 use crate::cel::Value;
 
 /// A value in the form in which it is compared: two texts mean the same value if a form of theirs is equal.
@@ -48,20 +49,25 @@ pub(super) fn forms(text: &str) -> Vec<Form> {
     forms
 }
 
-/// Returns the forms that a value makes known: of all its leaves, and of what is surely an address in them.
-pub(super) fn learned(value: &Value<'_>) -> Vec<Form> {
+/// Returns what a value makes known: all its leaves, and what is surely an address in them.
+pub(super) fn learned(value: &Value<'_>) -> Vec<KnownValue> {
     let mut found = Vec::new();
-    each_text(value, &mut |text| {
-        let whole = normal(text);
-        found.extend(forms(&whole));
-        found.extend(mails(&whole).map(|mail| Form::Mail(mail.to_lowercase())));
-        if whole.contains("://") || whole.contains("www.") {
-            let urls = tokens(&whole).filter(|token| token.contains("://") || token.starts_with("www."));
-            found.extend(urls.filter_map(|url| url_form(url).map(Form::Url)));
-        }
-        found.extend(accounts(&whole).map(|account| Form::Account(account_form(account))));
-    });
+    each_text(value, &mut |text| each_learned_form(text, &mut |form| found.push(KnownValue::of(form))));
     found
+}
+
+/// Calls a function with each form that a text makes known.
+fn each_learned_form(text: &str, visit: &mut dyn FnMut(&Form)) {
+    let whole = normal(text);
+    // Most texts are neither an address nor do they have one in them.
+    if !whole.contains(['.', ':', '/', '\\', '@']) && !has_digits(&whole) {
+        return visit(&Form::Leaf(whole.into_owned()));
+    }
+    forms(&whole).iter().for_each(&mut *visit);
+    mails(&whole).for_each(|mail| visit(&Form::Mail(mail.to_lowercase())));
+    let urls = tokens(&whole).filter(|token| token.contains("://") || token.starts_with("www."));
+    urls.filter_map(url_form).for_each(|url| visit(&Form::Url(url)));
+    accounts(&whole).for_each(|account| visit(&Form::Account(account_form(account))));
 }
 
 /// Calls a function with each leaf of a value that can be known: texts and numbers, but no truths and nulls. A key is a
@@ -277,14 +283,18 @@ fn mails(text: &str) -> impl Iterator<Item = &str> {
 /// Returns the account numbers in a text: two letters, two digits and 8 to 30 letters and digits, or 8 to 19 digits.
 fn accounts(text: &str) -> impl Iterator<Item = &str> {
     let ends = |c: char| !(c.is_alphanumeric() || " -".contains(c));
-    // Every account number has two digits, and most texts have none.
-    let text = text.bytes().filter(u8::is_ascii_digit).nth(1).map_or("", |_| text);
+    let text = if has_digits(text) { text } else { "" };
     text.split(ends).flat_map(|piece| {
         let piece = piece.trim_matches([' ', '-']);
         let whole = is_account(&account_form(piece)).then_some(piece);
         let words = piece.split([' ', '-']).filter(move |word| whole.is_none() && is_account(&account_form(word)));
         whole.into_iter().chain(words)
     })
+}
+
+/// Reports whether a text has two digits, as every account number does.
+fn has_digits(text: &str) -> bool {
+    text.bytes().filter(u8::is_ascii_digit).nth(1).is_some()
 }
 
 fn is_account(number: &str) -> bool {
@@ -336,7 +346,11 @@ mod tests {
 
     #[test]
     fn addresses_in_a_text_are_learned_only_if_they_are_surely_some() {
-        let learned = |text: &str| told(learned(&Value::String(text.into()))).split_off(1);
+        let learned = |text: &str| {
+            let mut forms = Vec::new();
+            each_learned_form(text, &mut |form| forms.push(form.clone()));
+            told(forms).split_off(1)
+        };
         for (text, expected) in [
             ("write to ann@example.com.", &["mail ann@example.com"][..]),
             (

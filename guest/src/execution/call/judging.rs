@@ -1,5 +1,6 @@
 //! What rules do with a call, once its arguments are read and its circumstances are known.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::{Approval, Execution, State, describe_tool};
@@ -10,10 +11,11 @@ use crate::rules::{CallCount, Circumstances, CompiledRules, Judgement, Rule, Rul
 impl Execution {
     /// Looks at the rules that concern the call.
     pub(super) fn judge(&mut self, seen: &Circumstances) -> Directive {
-        let (State::Judging(reason), Some(plan), Some(meant)) = (&mut self.state, &mut self.plan, &self.tool) else {
+        let (State::Judging(reason, concerns), Some(plan), Some(meant)) = (&mut self.state, &mut self.plan, &self.tool)
+        else {
             return self.fail(Code::Internal, "there is no call to judge");
         };
-        let reason = reason.take();
+        let (reason, concerns) = (reason.take(), Rc::clone(concerns));
         let Ok(arguments) = json::parse(&plan.arguments) else {
             return self.fail(Code::Internal, "the arguments cannot be read again");
         };
@@ -25,10 +27,14 @@ impl Execution {
         let tool = &*meant.entry.tool.name;
         let subject = Subject { server: &meant.server, tool, annotations, arguments: Some(&arguments) };
         let mut notes = Vec::new();
-        let mut judgement = rules.judge(subject, seen, &mut notes);
+        let mut judgement = rules.judge(&concerns, subject, seen, &mut notes);
         // Notes quote arguments, and the trace is logged.
-        self.notes.extend(notes.iter().map(|note| plan.results.masker.mask(note).into_owned().into()));
-        plan.lesson = rules.lesson(subject, seen, &mut judgement);
+        let masker = &plan.results.masker;
+        self.notes.extend(notes.into_iter().map(|note| match masker.mask(&note) {
+            Cow::Borrowed(same) if same == note => note,
+            masked => Cow::Owned(masked.into_owned()),
+        }));
+        plan.lesson = rules.lesson(&concerns, subject, seen, &mut judgement);
         let reason = match &judgement.ruling {
             Some(ruling) if ruling.denies => return self.refuse_by(&rules, ruling, None),
             Some(ruling) => Some(approval_reason(&rules, ruling, None)),
