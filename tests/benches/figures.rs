@@ -108,8 +108,7 @@ fn calls(free: &Component, fuelled: &Component) {
 fn rules(component: &Component) {
     let (arguments, answer) = (arguments(), answer());
     let caller = Caller { principal: Some("ann".into()), groups: Vec::new(), admin: false, client: "agent".into() };
-    let context =
-        AgentContext { labels: vec!["private".into()], known: (0..100).map(|value| (value, value)).collect() };
+    let context = AgentContext { labels: vec!["private".into()], known: (0..20).map(|value| (value, value)).collect() };
     let circumstances = Circumstances { caller, now_ms: Some(1_790_000_000_000), context };
     let contender = |count: usize| {
         let mut logic = toolgate::logic::Supervisor::new(component.clone()).expect("it starts");

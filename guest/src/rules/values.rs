@@ -60,7 +60,8 @@ pub(super) fn learned(value: &Value<'_>) -> Vec<KnownValue> {
 fn each_learned_form(text: &str, visit: &mut dyn FnMut(&Form)) {
     let whole = normal(text);
     // Most texts are neither an address nor do they have one in them.
-    if !whole.contains(['.', ':', '/', '\\', '@']) && !has_digits(&whole) {
+    let is_sign = |byte: u8| matches!(byte, b'.' | b':' | b'/' | b'\\' | b'@');
+    if !whole.bytes().any(is_sign) && !may_have_account(&whole) {
         return visit(&Form::Leaf(whole.into_owned()));
     }
     forms(&whole).iter().for_each(&mut *visit);
@@ -283,7 +284,7 @@ fn mails(text: &str) -> impl Iterator<Item = &str> {
 /// Returns the account numbers in a text: two letters, two digits and 8 to 30 letters and digits, or 8 to 19 digits.
 fn accounts(text: &str) -> impl Iterator<Item = &str> {
     let ends = |c: char| !(c.is_alphanumeric() || " -".contains(c));
-    let text = if has_digits(text) { text } else { "" };
+    let text = if may_have_account(text) { text } else { "" };
     text.split(ends).flat_map(|piece| {
         let piece = piece.trim_matches([' ', '-']);
         let whole = is_account(&account_form(piece)).then_some(piece);
@@ -292,9 +293,9 @@ fn accounts(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Reports whether a text has two digits, as every account number does.
-fn has_digits(text: &str) -> bool {
-    text.bytes().filter(u8::is_ascii_digit).nth(1).is_some()
+/// Reports whether a text has eight bytes and two digits, as every account number does.
+fn may_have_account(text: &str) -> bool {
+    text.len() >= 8 && text.bytes().filter(u8::is_ascii_digit).nth(1).is_some()
 }
 
 fn is_account(number: &str) -> bool {
