@@ -16,6 +16,7 @@ use finder::Finder;
 pub use masks::{BadPattern, CustomMask, MaskError, Masks, UnknownName};
 use named_values::NamedValue;
 use rules::{GROUPS, PATTERNS};
+use spans::{Span, covered, keep_escapes, merge};
 
 mod automata;
 mod escapes;
@@ -30,6 +31,7 @@ mod pem;
 #[cfg_attr(not(test), allow(dead_code))]
 mod rules;
 mod shapes;
+mod spans;
 mod values;
 mod view;
 
@@ -79,25 +81,6 @@ pub struct Masker {
     by_rule: Vec<Option<usize>>,
     /// The replacement of each rule, by rank; if several rules find a span, the lowest rank wins.
     replacements: Vec<String>,
-}
-
-/// A range of text to replace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Span {
-    start: usize,
-    end: usize,
-    /// The rule that found it.
-    rank: usize,
-    /// How many JSON strings it is nested in; its replacement is escaped as many times.
-    level: u32,
-    /// If an unquoted value must become a string: the number of backslashes before each of its quotes.
-    quoted: Option<u32>,
-}
-
-impl Span {
-    fn new(start: usize, end: usize) -> Self {
-        Span { start, end, rank: 0, level: 0, quoted: None }
-    }
 }
 
 impl Masker {
@@ -185,7 +168,7 @@ impl Masker {
         }
         let Some(line) = fold::one_line(text) else { return Cow::Borrowed(text) };
         let mut spans = Vec::new();
-        self.find(&line.text, &[0..line.text.len()], is_unmistakable, &mut |span| spans.push(line.outside(span)));
+        self.find(&line.text, &whole(&line.text), is_unmistakable, &mut |span| spans.push(line.outside(span)));
         spans.retain(|span| text[span.start..span.end].contains('\n'));
         if spans.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(self.replace(text, merge(spans))) }
     }
@@ -198,7 +181,7 @@ impl Masker {
         let is_json = |text: &str| known_json || is_json(text);
         let mut masked = Cow::Borrowed(text);
         for _ in 0..MAX_LOOKS {
-            let parts = if known_json { escapes::around_strings(&masked) } else { vec![0..masked.len()] };
+            let parts = if known_json { escapes::around_strings(&masked) } else { whole(&masked).into() };
             let spans = self.spans(&masked, &parts, 0);
             if spans.is_empty() {
                 return masked;
@@ -224,7 +207,7 @@ impl Masker {
 
     /// Returns everything that the masks find in a text and in the JSON strings inside it, in any order.
     fn all_spans(&self, text: &str, level: u32) -> Vec<Span> {
-        self.spans(text, &[0..text.len()], level)
+        self.spans(text, &whole(text), level)
     }
 
     /// Returns everything that the masks find in these parts of a text and in the JSON strings inside it, in any order.
@@ -329,7 +312,7 @@ impl Masker {
         let mut found = Vec::new();
         self.each_beginning(
             &assignment,
-            &[0..assignment.len()],
+            &whole(&assignment),
             |at, index| {
                 let Finder::Key(rule) = &self.finders[index].1 else { return None };
                 let end = rule.key_end(&assignment, at)?;
@@ -427,6 +410,11 @@ const MAX_LEVEL: u32 = 8;
 /// The maximum size of a compiled custom pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
+/// Returns a text as its only part.
+fn whole(text: &str) -> [Range<usize>; 1] {
+    std::array::from_fn(|_| 0..text.len())
+}
+
 /// Reports whether a text is JSON with a structure to keep: `123456` is a text that happens to be JSON.
 fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '[', '"']) && json::parse(text).is_ok()
@@ -462,48 +450,6 @@ fn matches(regex: &Regex, has_value: bool, text: &str, mut report: impl FnMut(us
     } else {
         regex.find_iter(text).for_each(|found| report(found.start(), found.end()));
     }
-}
-
-/// Keeps a span from splitting an escape such as `\n`, which would break the JSON string around it.
-fn keep_escapes(text: &str, span: &mut Span) {
-    let bytes = text.as_bytes();
-    if span.start > 0 && bytes[span.start - 1] == b'\\' {
-        match bytes.get(span.start) {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => span.start += 1,
-            Some(b'u') => {
-                let hex = bytes[span.start + 1..].iter().take(4).take_while(|byte| byte.is_ascii_hexdigit()).count();
-                span.start += 1 + hex;
-            }
-            _ => {}
-        }
-    }
-    while span.end > span.start && bytes[span.end - 1] == b'\\' {
-        span.end -= 1;
-    }
-}
-
-/// Reports whether a span lies within one of the sorted ranges.
-fn covered(done: &[(usize, usize)], span: &Span) -> bool {
-    let next = done.partition_point(|(start, _)| *start <= span.start);
-    next > 0 && span.end <= done[next - 1].1
-}
-
-/// Sorts spans and merges those that overlap.
-fn merge(mut spans: Vec<Span>) -> Vec<Span> {
-    spans.sort_unstable_by_key(|span| (span.start, span.end, span.rank));
-    let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
-    for span in spans {
-        match merged.last_mut() {
-            Some(last) if span.start < last.end => {
-                last.end = last.end.max(span.end);
-                last.rank = last.rank.min(span.rank);
-                last.level = last.level.max(span.level);
-                last.quoted = last.quoted.or(span.quoted);
-            }
-            _ => merged.push(span),
-        }
-    }
-    merged
 }
 
 #[cfg(test)]

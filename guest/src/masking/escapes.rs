@@ -315,7 +315,7 @@ mod tests {
         assert!(between.starts_with(r#"\n"#) && between.contains("zzz") && between.contains(r"x\ny"), "{between}");
         assert!(last.starts_with(r#"\n"#) && is_end(last.len() - 2), "{last}");
         for whole in [format!(r#"{{"a":"{}"}}"#, line.repeat(20)), r#""a\nb""#.to_owned(), "[]".to_owned()] {
-            assert_eq!(around_strings(&whole), [0..whole.len()], "{whole}");
+            assert_eq!(around_strings(&whole), std::slice::from_ref(&(0..whole.len())), "{whole}");
         }
     }
 
