@@ -157,7 +157,7 @@ fn read(view: &mut View, text: &str, start: usize) -> usize {
     stop
 }
 
-/// A part of a string without escapes, and the one after it.
+/// A part of a string without escapes, and the escape after it.
 struct Run<'a> {
     plain: &'a str,
     /// What the escape means; `None` at the end of the string.

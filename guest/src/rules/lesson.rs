@@ -57,16 +57,18 @@ impl CompiledRules {
         let mut known = std::mem::take(&mut judgement.used);
         let mut lesson = Lesson { labels: new, known: Vec::new(), result: None };
         if self.teaches {
-            let arguments = subject.arguments.map(Value::from_json);
+            // Only what reads can teach; an operator who names a tool that says nothing knows that it reads.
+            let may_teach = |pattern: &str| reads || subject.annotations.read_only.is_none() && is_name(pattern);
+            let is_safe = !seen.context.labels.contains(&written);
+            let teacher = rule
+                .filter(|rule| (rule.trusted || !rule.trusted_fields.is_empty()) && may_teach(&rule.tools) && is_safe);
+            // What an untrusted agent sends matters only if it may come back.
+            let arguments = subject.arguments.filter(|_| !is_untrusted || teacher.is_some()).map(Value::from_json);
             let sent = arguments.map(|arguments| learned(&arguments)).unwrap_or_default();
             if !is_untrusted {
                 known.extend(&sent);
             }
-            // Only what reads can teach; an operator who names a tool that says nothing knows that it reads.
-            let may_teach = |pattern: &str| reads || subject.annotations.read_only.is_none() && is_name(pattern);
-            let is_safe = !seen.context.labels.contains(&written);
-            lesson.result = rule
-                .filter(|rule| (rule.trusted || !rule.trusted_fields.is_empty()) && may_teach(&rule.tools) && is_safe)
+            lesson.result = teacher
                 .map(|rule| TaughtByResult { fields: (!rule.trusted).then(|| rule.trusted_fields.clone()), sent });
         }
         lesson.known = known;
