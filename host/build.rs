@@ -63,7 +63,6 @@ fn build_guest(host: &Path, out: &Path, features: &str) -> PathBuf {
         ("regex-automata", "s"),
         ("regex-syntax", "z"),
         ("saphyr-parser", "z"),
-        ("sha2", "s"),
         ("unicode-normalization", "z"),
     ] {
         cargo.args(["--config", &format!("profile.release.package.{package}.opt-level='{level}'")]);

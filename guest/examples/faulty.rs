@@ -251,6 +251,7 @@ impl execution::GuestGate for Faulty {
             code: execution::Code::NotAllowed,
             attempts: 0,
             truncated: false,
+            clean: false,
             trace: vec!["faulty: it keeps all out".to_owned()],
             learned: None,
         };

@@ -132,6 +132,7 @@ fn result(call: &ToolCall) -> ToolResult {
         code: Code::Ok,
         attempts: 0,
         truncated: false,
+        clean: true,
         trace: Trace::default(),
         learned: None,
     }

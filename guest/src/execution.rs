@@ -241,6 +241,8 @@ pub struct ToolResult {
     pub attempts: u32,
     /// Whether the text was cut or summarized, or structured content was dropped.
     pub truncated: bool,
+    /// Whether the masks looked at every part of the answer and found nothing, so that it may be stored as it is.
+    pub clean: bool,
     /// The trace of all decisions.
     pub trace: Trace,
     /// What the result taught, to add to the agent's context before the caller gets the result.

@@ -151,12 +151,17 @@ impl Masker {
         }
     }
 
-    /// Masks a text from a JSON text that is masked already.
-    pub fn mask_text_of<'a>(&self, json: &str, text: &'a str) -> Cow<'a, str> {
-        // The built-in rules have read the strings with escapes as they are meant; if this is the only one, nothing is
-        // left to find. A custom rule may replace the line breaks at its end, which a string does not show it.
-        let is_read = self.custom.is_empty() && !escapes::has_spelt(text);
-        if is_read && escapes::is_only_escaped_string(json, text) { Cow::Borrowed(text) } else { self.mask(text) }
+    /// Reports whether the masks surely find nothing in a JSON text, of which this text is a string. It is there already,
+    /// so this takes half the time of masking, which reads the strings again and remembers where each byte came from.
+    pub fn find_nothing(&self, json: &str, text: &str) -> bool {
+        // A custom rule may replace line breaks, which a string does not show it.
+        self.custom.is_empty()
+            && !self.is_too_large(json.len())
+            && !escapes::has_spelt(text)
+            && matches!(escapes::plain(json), Cow::Borrowed(_))
+            && escapes::is_only_escaped_string(json, text)
+            && self.spans(json, &escapes::around_strings(json), MAX_LEVEL).is_empty()
+            && self.all_spans(text, 1).is_empty()
     }
 
     /// Masks tokens with a known prefix (`ghp_…`) that line breaks split, for example because a server sends them in

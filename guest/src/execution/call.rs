@@ -436,6 +436,7 @@ impl Execution {
             more: outcome.more,
             answer: outcome.answer,
             truncated: outcome.truncated,
+            clean: outcome.clean,
             learned: outcome.taught,
             ..self.result(outcome.code, String::new())
         }
@@ -456,6 +457,7 @@ impl Execution {
             code,
             attempts: self.attempts,
             truncated: false,
+            clean: false,
             trace: self.trace(),
             learned: None,
         }

@@ -20,6 +20,16 @@ pub(super) enum Answer {
     TooLong(LongAnswer, String),
 }
 
+impl Answer {
+    /// Notes that the masks looked at all of the result and found nothing.
+    fn clean(mut self) -> Self {
+        if let Answer::Finished(outcome) = &mut self {
+            outcome.clean = true;
+        }
+        self
+    }
+}
+
 /// The parts of a finished result.
 #[derive(Debug)]
 pub(super) struct Outcome {
@@ -30,6 +40,8 @@ pub(super) struct Outcome {
     pub more: Option<String>,
     pub answer: Option<String>,
     pub truncated: bool,
+    /// Whether the masks looked at everything and found nothing.
+    pub clean: bool,
     /// Whether a text was cut to size.
     pub cut: bool,
     pub note: String,
@@ -40,7 +52,8 @@ pub(super) struct Outcome {
 impl Outcome {
     fn new(code: Code, text: String, note: String) -> Self {
         let (content, structured, more, answer) = (Vec::new(), None, None, None);
-        Outcome { code, text, content, structured, more, answer, truncated: false, cut: false, note, taught: None }
+        let (truncated, clean, cut, taught) = (false, false, false, None);
+        Outcome { code, text, content, structured, more, answer, truncated, clean, cut, note, taught }
     }
 
     fn refused(code: Code, text: String) -> Self {
@@ -62,27 +75,32 @@ pub(super) fn answered(plan: &Plan, result: &str) -> Result<Answer, String> {
         Err(Unreadable::Malformed(why)) => return Err(why),
         Err(limit) => return refused(Code::ResultTooLarge, format!("MCP tool execution failed: {limit}")),
     };
-    if plan.results.masker.is_empty() {
+    let masker = &plan.results.masker;
+    if masker.is_empty() {
         return Ok(finish_or_condense(plan, extracted, result, false));
     }
-    let masked = mask(&plan.results.masker, result, &extracted.blocks);
+    if extracted.blocks.len() == 1 && masker.find_nothing(result, &extracted.text) {
+        return Ok(finish_or_condense(plan, extracted, result, false).clean());
+    }
+    let masked = mask(masker, result, &extracted.blocks);
     let extracted = match &masked {
         Cow::Borrowed(_) => Ok(extracted),
         Cow::Owned(masked) => content::extract(masked),
     };
     let Ok(mut extracted) = extracted else { return refused(Code::MaskingFailed, REDACTED.to_owned()) };
     // Mask the whole text again: a key may be in one block and its secret in the next.
-    let mut text = plan.results.masker.mask_text_of(&masked, &extracted.text);
+    let mut text = masker.mask(&extracted.text);
     if extracted.blocks.len() > 1
         // A token is recognized by its prefix, even if it is split over several blocks.
-        && let Cow::Owned(whole) = plan.results.masker.mask_across_lines(&text)
+        && let Cow::Owned(whole) = masker.mask_across_lines(&text)
     {
         text = Cow::Owned(whole);
     }
     let text = (text != extracted.text).then(|| text.into_owned());
     let spans_blocks = text.is_some();
     extracted.text = text.unwrap_or(extracted.text);
-    Ok(finish_or_condense(plan, extracted, &masked, spans_blocks))
+    let answer = finish_or_condense(plan, extracted, &masked, spans_blocks);
+    Ok(if matches!(masked, Cow::Borrowed(_)) && !spans_blocks { answer.clean() } else { answer })
 }
 
 /// Reads a result that asks the caller for input, masks it, and passes it on. It cannot be cut, because half a question

@@ -150,8 +150,8 @@ records! {
     execution::Summary { is_error }
     execution::Failed { failure, phase }
     execution::ToolResult {
-        call_id, name, tool, text, content, structured, more, answer, is_error, code, attempts, truncated, trace,
-        learned
+        call_id, name, tool, text, content, structured, more, answer, is_error, code, attempts, truncated, clean,
+        trace, learned
     }
 }
 

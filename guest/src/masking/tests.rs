@@ -389,6 +389,23 @@ fn masking_twice_is_masking_once() {
 }
 
 #[test]
+fn where_nothing_is_found_nothing_is_masked() {
+    let masker = masker(&["all"], &[], &[]).unwrap();
+    let (mut nothing, mut something) = (0, 0);
+    for (number, text) in random_texts(RUNS).enumerate() {
+        // Some are so long that only their ends are read together with what is around them.
+        let filling = "an ordinary line\n".repeat(if number % 2 == 0 { 0 } else { 60 });
+        let text = format!("{filling}{text}\n{filling}");
+        let json = format!(r#"{{"content":[{{"text":{}}}]}}"#, json::Value::string(&*text).to_json());
+        let is_same = masker.mask_json(&json) == json && masker.mask(&text) == text;
+        let is_nothing = masker.find_nothing(&json, &text);
+        assert!(is_same || !is_nothing, "\n{json}");
+        *(if is_nothing { &mut nothing } else { &mut something }) += 1;
+    }
+    assert!(nothing > RUNS / 20 && something > RUNS / 20, "{nothing} and {something}");
+}
+
+#[test]
 fn strings_made_of_anything_stay_json_when_masked() {
     let masker = masker(&["all"], &[], &[(r"[a-z]+\d", "a \"quoted\" \\ thing")]).unwrap();
     for text in random_texts(RUNS / 4) {

@@ -93,6 +93,7 @@ pub mod execution {
                 code: Code::Ok,
                 attempts: 1,
                 truncated: false,
+                clean: false,
                 trace,
                 learned: None,
             }

@@ -20,7 +20,7 @@ use super::writer::RecordWriter;
 use crate::calendar::{Utc, millis};
 use crate::config::secrets::Secrets;
 use crate::finished_call::FinishedCall;
-use crate::logic::types::execution::{Condensed, Event, Failed, Settings, ToolCall};
+use crate::logic::types::execution::{Condensed, Directive, Event, Failed, Settings, ToolCall, ToolResult};
 use crate::logic::types::{Failure, RpcFailure, ToolRef, masking};
 use crate::logic::{CallHistory, Component};
 
@@ -45,6 +45,7 @@ impl RecordBuilder {
     pub(super) fn write(&mut self, finished: FinishedCall, writer: &mut RecordWriter) -> Result<(), RecordError> {
         let FinishedCall { history, at, latency, principal, answer, limit } = finished;
         let CallHistory { settings, call, offers, events, directives } = history;
+        let is_clean = matches!(directives.last(), Some(Directive::Done(ToolResult { clean: true, .. })));
         let ToolCall { id, name, arguments } = call;
         writer.store_part(SharedPart::Component, &self.digest, self.component.bytes())?;
         let settings = self.store.settings(&settings, writer)?;
@@ -91,7 +92,7 @@ impl RecordBuilder {
         };
         record.result = caller_digest(&record.steps);
         if masks {
-            self.mask(&settings.shared, &mut record)?;
+            self.mask(&settings.shared, is_clean, &mut record)?;
         }
         if record.masked.is_empty() {
             let digest = writer.seal(&mut record, &mut self.line);
@@ -148,8 +149,8 @@ impl RecordBuilder {
     }
 
     /// Masks the arguments and answers of the call with its own masks, also what the caller got unmasked: the state that a
-    /// server wants back, images and audio.
-    fn mask(&mut self, settings: &KeyedSettings, record: &mut Record) -> Result<(), RecordError> {
+    /// server wants back, images and audio. A clean answer has none of this, and nothing that the masks would find.
+    fn mask(&mut self, settings: &KeyedSettings, is_clean: bool, record: &mut Record) -> Result<(), RecordError> {
         let (server, read) = target_server(&record.steps);
         let masks = CallMasks::new(settings, server.as_deref());
         let replayer = self.replayer()?;
@@ -169,7 +170,9 @@ impl RecordBuilder {
         }
         for event in record.steps.iter_mut().filter_map(|step| step.event.as_mut()) {
             let mut changed = false;
-            if let Event::Answered(json) = event {
+            if let Event::Answered(json) = event
+                && !is_clean
+            {
                 let mut masked = masks.json(replayer, json)?;
                 changed = masked != *json;
                 if json.starts_with('{') && !masked.starts_with('{') {

@@ -212,6 +212,7 @@ mod tests {
             code: Code::Ok,
             attempts: 1,
             truncated: false,
+            clean: false,
             trace: vec!["a note".to_owned()],
             learned: None,
         }

@@ -62,3 +62,17 @@ fn a_question_may_be_as_large_as_any_answer_and_no_larger() {
     let larger = ended(unlimited(), &question(MAX_RESULT + 1));
     assert_eq!((larger.code, larger.answer), (Code::ResultTooLarge, None));
 }
+
+#[test]
+fn an_answer_is_clean_if_masks_looked_at_all_of_it_and_found_nothing() {
+    for (answer, is_clean) in [
+        (r#"{"content":[{"type":"text","text":"coffee"}]}"#, true),
+        (r#"{"content":[{"type":"text","text":"password: hunter2hunter2"}]}"#, false),
+        (r#"{"content":[{"type":"text","text":"password:"},{"type":"text","text":"hunter2hunter2"}]}"#, false),
+        (r#"{"content":[{"type":"image","data":"aGVsbG8=","mimeType":"image/png"}]}"#, false),
+        (r#"{"resultType":"input_required","requestState":"abc"}"#, false),
+    ] {
+        assert_eq!(ended(through(masking(settings())), answer).clean, is_clean, "{answer}");
+    }
+    assert!(!ended(settings(), r#"{"content":[]}"#).clean, "there are no masks");
+}
