@@ -149,7 +149,7 @@ impl RecordBuilder {
     }
 
     /// Masks the arguments and answers of the call with its own masks, also what the caller got unmasked: the state that a
-    /// server wants back, images and audio. A clean answer has none of this, and nothing that the masks would find.
+    /// server wants back, images and audio. If the result is clean, the last answer has none of this, and nothing that the masks would find.
     fn mask(&mut self, settings: &KeyedSettings, is_clean: bool, record: &mut Record) -> Result<(), RecordError> {
         let (server, read) = target_server(&record.steps);
         let masks = CallMasks::new(settings, server.as_deref());
@@ -168,10 +168,13 @@ impl RecordBuilder {
             record.arguments = if as_read.starts_with('{') { as_read } else { arguments };
             record.masked.push(MaskedPart::Arguments);
         }
-        for event in record.steps.iter_mut().filter_map(|step| step.event.as_mut()) {
+        let last = record.steps.iter().rposition(|step| matches!(step.event, Some(Event::Answered(_))));
+        let clean = last.filter(|_| is_clean);
+        for (at, step) in record.steps.iter_mut().enumerate() {
+            let Some(event) = &mut step.event else { continue };
             let mut changed = false;
             if let Event::Answered(json) = event
-                && !is_clean
+                && clean != Some(at)
             {
                 let mut masked = masks.json(replayer, json)?;
                 changed = masked != *json;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::decide::Decide;
-use crate::logic::types::execution::{Event, ResultForm, ToolCall};
+use crate::logic::types::execution::{Directive, Event, ResultForm, ToolCall};
 use crate::logic::types::{Annotations, Tool};
 use crate::logic::{CallHistory, ComponentOptions, OfferedTools, Supervisor};
 
@@ -85,14 +85,32 @@ fn what_a_caller_must_get_unmasked_is_masked_in_its_record() {
         format!(r#"{{"resultType":"input_required","inputRequests":{{}},"requestState":"password={secret}"}}"#),
         format!(r#"{{"content":[{{"type":"image","mimeType":"image/png","data":"{secret}"}}]}}"#),
     ] {
-        let dir = tempfile::tempdir().unwrap();
-        let options = RecordOptions::new(dir.path().join("records"));
-        let recorder = Recorder::start(options, &component, &Arc::default()).unwrap();
-        recorder.take(answered(&component, &answer));
-        assert!(recorder.flush(Duration::from_secs(60)));
-        assert_eq!(recorder.stats().written, 1);
-        let segment = crate::record::folder::segments(&dir.path().join("records")).unwrap().remove(0);
-        let text = std::fs::read_to_string(segment.path).unwrap();
+        let text = recorded(&component, answered(&component, &answer));
         assert!(text.contains("MASKED") && !text.contains(secret), "{text}");
     }
+}
+
+#[test]
+fn a_clean_answer_says_nothing_about_one_before_it() {
+    let component = Component::embedded(&ComponentOptions::default()).unwrap();
+    let mut call = (*answered(&component, r#"{"content":[{"type":"text","text":"coffee"}]}"#)).clone();
+    let CallHistory { events, directives, .. } = &mut call.history;
+    assert!(matches!(directives.last(), Some(Directive::Done(result)) if result.clean));
+    let before = r#"["password: hunter2hunter2"]"#.to_owned();
+    events.insert(0, (Arc::clone(&events[0].0), Event::Answered(before)));
+    directives.insert(0, directives[0].clone());
+    let text = recorded(&component, Arc::new(call));
+    assert!(text.contains("coffee") && text.contains("MASKED") && !text.contains("hunter2"), "{text}");
+}
+
+/// Returns the line that a recorder writes for a call.
+fn recorded(component: &Component, call: Arc<FinishedCall>) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let options = RecordOptions::new(dir.path().join("records"));
+    let recorder = Recorder::start(options, component, &Arc::default()).unwrap();
+    recorder.take(call);
+    assert!(recorder.flush(Duration::from_secs(60)));
+    assert_eq!(recorder.stats().written, 1);
+    let segment = crate::record::folder::segments(&dir.path().join("records")).unwrap().remove(0);
+    std::fs::read_to_string(segment.path).unwrap()
 }
