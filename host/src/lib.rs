@@ -97,6 +97,8 @@ mod condense;
 mod contract_json;
 mod finished_call;
 mod gate_settings;
+#[cfg(test)]
+mod listening;
 mod lock;
 mod ownership;
 mod plan;

@@ -221,5 +221,5 @@ fn capture() -> (Arc<Mutex<Vec<u8>>>, tracing::subscriber::DefaultGuard) {
     let log = Arc::new(Mutex::new(Vec::new()));
     let into = Into(log.clone());
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || into.clone());
-    (log, tracing::subscriber::set_default(subscriber.finish()))
+    (log, crate::listening::listen(subscriber.finish()))
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::{DefaultGuard, NoSubscriber, set_default, set_global_default};
 use tracing::{Event, Metadata, Subscriber};
 
 use super::server::lock;
@@ -30,12 +31,11 @@ pub struct Moves(Arc<Mutex<Vec<Move>>>);
 
 impl Moves {
     /// Hears of each move on this thread, for as long as the guard lives.
-    pub fn watch(&self) -> tracing::subscriber::DefaultGuard {
-        tracing::subscriber::set_default(Watcher {
-            moves: self.clone(),
-            origin: Instant::now(),
-            spans: Mutex::default(),
-        })
+    pub fn watch(&self) -> DefaultGuard {
+        // With only one subscriber in the process, the thread that comes to a line first would decide for all whether
+        // anybody listens to it.
+        let _ = set_global_default(NoSubscriber::new());
+        set_default(Watcher { moves: self.clone(), origin: Instant::now(), spans: Mutex::default() })
     }
 
     /// All moves so far.

@@ -7,6 +7,7 @@ use tracing::field::{Field, Visit};
 use tracing::{Level, Metadata, Subscriber, span};
 
 use super::*;
+use crate::listening::listen;
 
 #[tokio::test]
 async fn messages_are_lines_that_begin_like_json() {
@@ -38,7 +39,7 @@ async fn a_byte_order_mark_is_no_part_of_a_message() {
 #[tokio::test]
 async fn noise_is_a_warning_but_not_for_ever() {
     let log = Log::default();
-    let _guard = tracing::subscriber::set_default(log.clone());
+    let _guard = listen(log.clone());
     let script = r"printf '\033[1mhello\033[0m %01000d\n' 7; for i in $(seq 100); do echo noise $i; done; echo '{}'";
     let (_transport, mut events) = start(&shell(script)).await;
     assert_eq!(events.message().await, "{}");
@@ -53,7 +54,7 @@ async fn noise_is_a_warning_but_not_for_ever() {
 #[tokio::test]
 async fn what_is_not_utf8_is_replaced_with_a_warning() {
     let log = Log::default();
-    let _guard = tracing::subscriber::set_default(log.clone());
+    let _guard = listen(log.clone());
     let (_transport, mut events) = start(&shell(r#"printf '{"a":"\377"}\n'"#)).await;
     assert_eq!(events.message().await, "{\"a\":\"\u{fffd}\"}");
     assert_eq!(log.of(Level::WARN).len(), 1);
@@ -115,7 +116,7 @@ while text:
 #[tokio::test]
 async fn standard_error_goes_to_the_log_and_its_tail_is_kept() {
     let log = Log::default();
-    let _guard = tracing::subscriber::set_default(log.clone());
+    let _guard = listen(log.clone());
     let (transport, mut events) = start(&shell("echo one >&2; printf 'tw' >&2; echo o >&2; exit 3")).await;
     assert_eq!(events.end().await, RequestError::sent(exited(3, "one\ntwo")));
     assert_eq!(transport.stderr_tail(), "one\ntwo");

@@ -1,0 +1,39 @@
+//! Reading, in a test, what its own thread logs.
+
+use tracing::Subscriber;
+use tracing::subscriber::{DefaultGuard, NoSubscriber, set_default, set_global_default};
+
+/// Gives this subscriber all that this thread logs, for as long as the guard lives.
+pub(crate) fn listen(subscriber: impl Subscriber + Send + Sync) -> DefaultGuard {
+    // With only one subscriber in the process, tracing asks just the thread that comes to a line first whether anybody
+    // listens to it, and keeps the answer: a test beside this one would silence the line. With two, it asks them all.
+    let _ = set_global_default(NoSubscriber::new());
+    set_default(subscriber)
+}
+
+#[test]
+fn a_line_that_another_thread_logs_first_is_heard_all_the_same() {
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+    impl std::io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let log = || tracing::warn!("from both threads");
+    let written = Written::default();
+    let into = written.clone();
+    let _guard = listen(tracing_subscriber::fmt().with_writer(move || into.clone()).finish());
+    std::thread::spawn(log).join().unwrap();
+    log();
+    let written = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+    assert_eq!(written.matches("from both threads").count(), 1, "{written}");
+}
