@@ -268,7 +268,7 @@ impl Step<'_> {
         if due(self.server.idle_at_ms) && !self.is_wanted() {
             return self.rest(State::Dormant);
         }
-        if self.server.state == State::Connecting && now >= self.acquire_end() {
+        if self.waited_in_vain() {
             self.server.state = State::Failed;
         }
         if due(self.server.retry_at_ms) && self.server.is_coming_up() && !self.server.attempting {
@@ -343,6 +343,16 @@ impl Step<'_> {
         self.server.since_ms.saturating_add(self.policy.acquire_limit_ms)
     }
 
+    /// Reports whether callers have waited long enough. The host limits the first attempt itself; the callers' limit
+    /// matters once that has failed.
+    fn waited_in_vain(&self) -> bool {
+        self.is_waiting_again() && self.now >= self.acquire_end()
+    }
+
+    fn is_waiting_again(&self) -> bool {
+        self.server.state == State::Connecting && self.server.restarts > 0
+    }
+
     /// Restores what must hold after every event, so that no event handler has to.
     fn finish(mut self) -> Transition {
         let wanted = self.is_wanted();
@@ -373,8 +383,7 @@ impl Step<'_> {
     /// Returns the one timer for everything that is pending.
     fn timer(&self) -> Option<WaitRange> {
         let server = &self.server;
-        // The host limits the first attempt itself; the callers' limit matters once that has failed.
-        let acquire_end = (server.state == State::Connecting && server.restarts > 0).then(|| self.acquire_end());
+        let acquire_end = self.is_waiting_again().then(|| self.acquire_end());
         let exact = [server.probe_at_ms, server.idle_at_ms, acquire_end].into_iter().flatten().min();
         match server.retry_at_ms {
             // Only attempts get jitter, so that gates that lost the same server do not reconnect all at once.

@@ -114,6 +114,23 @@ fn a_tick_before_its_time_only_asks_again() {
 }
 
 #[test]
+fn a_tick_of_an_earlier_time_does_not_end_a_new_start() {
+    let policy = Policy { acquire_limit_ms: 1, restart_delays_ms: vec![3_600_000], ..Policy::default() };
+    play(
+        &policy,
+        &[
+            (0, Wanted, State::Connecting, "connect"),
+            (0, refused(), State::Connecting, "wait 1"),
+            (1, Tick, State::Failed, "wait 3600000-4319999"),
+            (50, Disabled, State::Disabled, ""),
+            (50, Enabled, State::Connecting, "connect"),
+            (60, Tick, State::Connecting, ""),
+            (90, Connected, State::Ready, "wait 15090"),
+        ],
+    );
+}
+
+#[test]
 fn a_lost_server_is_restarted_at_once_and_then_on_the_schedule() {
     let policy = Policy { health_interval_ms: 0, ..Policy::default() };
     let mut server = play(
