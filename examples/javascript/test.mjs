@@ -156,6 +156,19 @@ test('rules see what happened before', async () => {
   await check('shop.look', '', 'not-allowed', 0, 'more than 2 calls in 1 minute; try again in');
 });
 
+test('tools are found and called through the tools of the gate', async () => {
+  gate.settings.search = { aboveTools: 0, aboveTokens: 0n, always: [] };
+  await check('find_tools', 'query: charge', 'ok', 0, '"name":"charge"');
+  await check('call_tool', '{"name": "shop.charge", "arguments": {}}', 'ok', 1);
+});
+
+test('calls are read from a text', async () => {
+  const text = 'I look first.\nAction: shop.look\nAction Input: {}\n';
+  const [read] = component.instance().ask(({ reading }) => reading.readCalls(text, []));
+  assert.deepEqual([read.name, read.arguments, read.form], ['shop.look', '{}', 'react']);
+  await check(read.name, read.arguments, 'ok', 1);
+});
+
 test('a setting that there is not, or that comes too late, is refused', async () => {
   const { policy } = gate.settings;
   const set = (record, field, value) => () => { record[field] = value; };

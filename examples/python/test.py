@@ -153,6 +153,17 @@ class Calls(unittest.IsolatedAsyncioTestCase):
         await self.check("shop.look", "", "ok", 1)
         await self.check("shop.look", "", "not-allowed", 0, "more than 2 calls in 1 minute; try again in")
 
+    async def test_tools_are_found_and_called_through_the_gates_own(self):
+        self.gate.settings.search = Record(above_tools=0, above_tokens=0, always=[])
+        await self.check("find_tools", "query: charge", "ok", 0, '"name":"charge"')
+        await self.check("call_tool", '{"name": "shop.charge", "arguments": {}}', "ok", 1)
+
+    async def test_calls_are_read_from_a_text(self):
+        text = "I look first.\nAction: shop.look\nAction Input: {}\n"
+        [read] = self.component.instance().ask("reading", "read-calls", text, [])
+        self.assertEqual((read.name, read.arguments, read.form), ("shop.look", "{}", "react"))
+        await self.check(read.name, read.arguments, "ok", 1)
+
     async def test_a_setting_holds_by_its_name_in_python(self):
         self.gate.settings.policy.read_only = True
         await self.check("shop.charge", "", "not-allowed", 0)

@@ -10,7 +10,8 @@ wit_bindgen::generate!({ path: "wit", world: "logic" });
 export!(Faulty);
 
 use exports::toolgate::logic::{
-    arguments, backoff, catalog, content, execution, filtering, lifecycle, masking, naming, recovery, rules, types,
+    arguments, backoff, catalog, content, execution, filtering, lifecycle, masking, naming, reading, recovery, rules,
+    search, types,
 };
 
 struct Faulty;
@@ -192,6 +193,18 @@ impl rules::Guest for Faulty {
     }
 }
 
+impl reading::Guest for Faulty {
+    fn read_calls(_: String, _: Vec<reading::KnownTool>) -> Result<Vec<reading::ReadCall>, reading::ReadingError> {
+        unimplemented!()
+    }
+}
+
+impl search::Guest for Faulty {
+    fn find(_: Vec<catalog::Offered>, _: Vec<String>, _: u32) -> Vec<Vec<search::SearchHit>> {
+        unimplemented!()
+    }
+}
+
 impl execution::Guest for Faulty {
     type Execution = Faulty;
     type Gate = Faulty;
@@ -213,6 +226,10 @@ impl execution::GuestGate for Faulty {
     fn withdraw(&self, _: String) {}
 
     fn tools(&self, _: naming::NamingStyle, _: Option<rules::Circumstances>) -> Vec<catalog::ExposedTool> {
+        unimplemented!()
+    }
+
+    fn search(&self, _: String, _: u32, _: Option<rules::Circumstances>) -> Vec<search::FoundTool> {
         unimplemented!()
     }
 

@@ -3,7 +3,7 @@
 mod draft;
 mod fence;
 mod pairs;
-mod repair;
+pub(crate) mod repair;
 mod settle;
 mod yaml;
 

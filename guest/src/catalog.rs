@@ -14,6 +14,7 @@ use crate::schema::Document;
 use crate::types::{Annotations, Tool, ToolRef, Trace};
 pub use exposure::ExposedTool;
 use exposure::Exposure;
+pub(crate) use exposure::NamedTool;
 pub use instructions::{FailedServer, ServerNotes, ToolNote, instructions};
 
 /// The longest tool name accepted from a server: MCP allows 128 bytes, and some servers use more.
@@ -239,19 +240,19 @@ impl Catalog {
         may_use: &dyn Fn(&str, &Tool) -> bool,
         describe: &Describe<'_>,
     ) -> Vec<ExposedTool> {
+        self.named(style, may_use).iter().map(|named| named.expose(style, describe)).collect()
+    }
+
+    /// Lists the tools that may be used under the names that they have in a naming style, in the order of the servers.
+    pub(crate) fn named(&self, style: &NamingStyle, may_use: &dyn Fn(&str, &Tool) -> bool) -> Vec<NamedTool> {
         let visible: Vec<_> = self.all().filter(|(server, entry)| may_use(server, &entry.tool)).collect();
         let names = exposure::names(style, &visible);
-        let expose = |((server, entry), name): ((&Rc<str>, &Rc<Entry>), String)| {
-            let (description, annotations) = describe(server, &entry.tool);
-            ExposedTool {
-                name,
-                tool: ToolRef::new(&**server, &*entry.tool.name),
-                description,
-                input_schema: exposure::schema(style, entry),
-                annotations,
-            }
+        let named = |((server, entry), name): ((&Rc<str>, &Rc<Entry>), String)| NamedTool {
+            name,
+            server: Rc::clone(server),
+            entry: Rc::clone(entry),
         };
-        visible.into_iter().zip(names).map(expose).collect()
+        visible.into_iter().zip(names).map(named).collect()
     }
 
     /// Finds the one tool that the name means, among those that may be used.

@@ -42,6 +42,7 @@ use crate::filtering::{Access, Decision, Policy, PolicyError};
 use crate::lifecycle::{self, Server, Transition};
 use crate::naming::NamingStyle;
 use crate::rules::{Circumstances, Outlook, RuleNote};
+use crate::search::FoundTool;
 use crate::types::{Annotations, Tool, ToolRef, Trace};
 
 /// The decisions of a component; the defaults are those of this crate.
@@ -100,6 +101,11 @@ pub trait Gate: Sized + 'static {
     /// without tools of which rules refuse every call.
     fn tools(&self, style: &NamingStyle, circumstances: Option<&Circumstances>) -> Vec<ExposedTool> {
         self.inner().tools(style, circumstances)
+    }
+
+    /// Finds tools that may be used, the best first; with circumstances, without tools of which rules refuse every call.
+    fn search(&self, query: &str, limit: usize, circumstances: Option<&Circumstances>) -> Vec<FoundTool> {
+        self.inner().search(query, limit, circumstances)
     }
 
     /// Says what rules do with calls of a tool before there are arguments.

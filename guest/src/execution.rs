@@ -5,6 +5,7 @@ mod condensing;
 mod gate;
 mod gate_state;
 mod outcome;
+mod own_tools;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use crate::masking::{MaskError, Masks};
 use crate::naming::NamingStyle;
 use crate::recovery::RetryPolicy;
 use crate::rules::{AgentContext, CallCount, Circumstances, RuleError, RuleSet};
+use crate::search::SearchSettings;
 use crate::types::{Failure, Phase, ToolRef, Trace, WaitRange};
 pub use call::{Execution, Intent};
 pub use gate::Gate;
@@ -74,6 +76,8 @@ pub struct Settings {
     pub ask_max_bytes: u64,
     /// The rules that see arguments, people and what happened before.
     pub rules: RuleSet,
+    /// When tools are found by searching instead of being listed; `None` means never.
+    pub search: Option<SearchSettings>,
 }
 
 impl Settings {
@@ -95,6 +99,7 @@ impl Settings {
             summarize_above_tokens: None,
             ask_max_bytes: 64 << 10,
             rules: RuleSet::default(),
+            search: None,
         }
     }
 }

@@ -212,6 +212,23 @@ impl<B: Decider> wit::rules::Guest for Component<B> {
     }
 }
 
+impl<B: Decider> wit::reading::Guest for Component<B> {
+    fn read_calls(
+        text: String,
+        tools: Vec<wit::reading::KnownTool>,
+    ) -> Result<Vec<wit::reading::ReadCall>, wit::reading::ReadingError> {
+        let tools: Vec<_> = tools.into_iter().map(|tool| (tool.name, tool.input_schema)).collect();
+        logic::reading::read_calls_of(&text, &tools).convert()
+    }
+}
+
+impl<B: Decider> wit::search::Guest for Component<B> {
+    fn find(tools: Vec<wit::catalog::Offered>, queries: Vec<String>, limit: u32) -> Vec<Vec<wit::search::SearchHit>> {
+        let offered: Vec<_> = tools.into_iter().map(|offered| (offered.server, offered.tools.convert())).collect();
+        logic::search::find(&offered, &queries, limit as usize).convert()
+    }
+}
+
 impl<B: Decider> wit::execution::Guest for Component<B> {
     type Execution = RefCell<<B::Gate as Gate>::Execution>;
     type Gate = B::Gate;
@@ -240,6 +257,15 @@ impl<G: Gate> wit::execution::GuestGate for G {
         circumstances: Option<wit::rules::Circumstances>,
     ) -> Vec<wit::catalog::ExposedTool> {
         Gate::tools(self, &style.convert(), circumstances.convert().as_ref()).convert()
+    }
+
+    fn search(
+        &self,
+        query: String,
+        limit: u32,
+        circumstances: Option<wit::rules::Circumstances>,
+    ) -> Vec<wit::search::FoundTool> {
+        Gate::search(self, &query, limit as usize, circumstances.convert().as_ref()).convert()
     }
 
     fn foresee(&self, tool: wit::types::ToolRef, circumstances: wit::rules::Circumstances) -> wit::rules::Outlook {

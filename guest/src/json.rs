@@ -60,6 +60,11 @@ pub fn parse(text: &str) -> Result<Value<'_>, Error> {
     Reader::new(text).document()
 }
 
+/// Parses the value at the start of a text; returns it with the number of bytes that it takes.
+pub(crate) fn parse_prefix(text: &str) -> Result<(Value<'_>, usize), Error> {
+    Reader::new(text).prefix()
+}
+
 /// Reports whether the text is a JSON number.
 pub fn is_number(text: &str) -> bool {
     Reader::new(text).reads_number()

@@ -21,9 +21,11 @@ pub mod lifecycle;
 pub mod masking;
 pub mod naming;
 mod ordered;
+pub mod reading;
 pub mod recovery;
 pub mod rules;
 pub mod schema;
+pub mod search;
 pub mod types;
 
 #[cfg(target_family = "wasm")]

@@ -339,6 +339,11 @@ impl CompiledRules {
         (self.teaches || !concerns.rules.is_empty() || concerns.result.is_some()).then_some(concerns)
     }
 
+    /// Reports whether there are rules that may hide tools.
+    pub(crate) fn restricts(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
     /// Returns a rule by its number.
     pub(crate) fn rule(&self, number: usize) -> &Rule {
         &self.rules[number].rule

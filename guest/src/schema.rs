@@ -194,11 +194,13 @@ impl<'s> Schema<'s> {
         self.here.get(name)
     }
 
-    fn properties(self) -> Option<&'s Object<'s>> {
+    /// Returns the named properties, in the order of the schema.
+    pub(crate) fn properties(self) -> Option<&'s Object<'s>> {
         self.keyword("properties").and_then(Value::as_object)
     }
 
-    fn required(self) -> impl Iterator<Item = &'s str> {
+    /// Returns the names of the required properties.
+    pub(crate) fn required(self) -> impl Iterator<Item = &'s str> {
         self.keyword("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     }
 

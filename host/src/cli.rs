@@ -17,6 +17,7 @@ mod logic_args;
 mod operator_client;
 mod printer;
 mod prompts;
+mod read;
 mod remote;
 mod replay;
 mod requests;
@@ -56,6 +57,7 @@ use logic_args::LogicArgs;
 Examples:
   toolgate tools                            every tool of every server
   toolgate call fs.read 'path: notes.txt'   arguments as a model writes them
+  toolgate tools --search 'read a file'     the tools that do this
   toolgate serve                            one MCP server for all of yours
   toolgate status                           a running gateway and its servers
   toolgate check                            what is wrong, and how to fix it
@@ -106,8 +108,10 @@ struct GlobalArgs {
 enum CliCommand {
     /// List the tools of all servers
     Tools(tools::Args),
-    /// Call a tool
+    /// Call a tool, or the tools that a text calls
     Call(call::Args),
+    /// Find the calls that a model wrote in a text, without making them
+    Read(read::Args),
     /// List the resources of all servers, or read one
     Resources(resources::Args),
     /// List the prompts of all servers, or get one
@@ -193,23 +197,32 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
             context::run_until_signal(tools::run_at_gateway(args, || logic.supervisor(), &secrets), async {})
         }
         CliCommand::Call(args) if args.gateway.gateway.is_some() => {
-            let arguments = call::read_arguments(&args.arguments)?;
+            let input = args.read_input()?;
             let mut logic = logic.supervisor()?;
-            context::run_until_signal(call::run_at_gateway(args, arguments, &mut logic, &secrets), async {})
+            context::run_until_signal(call::run_at_gateway(args, input, &mut logic, &secrets), async {})
         }
         CliCommand::Context(args) => context::run_until_signal(agents::run(args, &secrets), async {}),
         CliCommand::Status(args) => context::run_until_signal(status::run(args, &secrets), async {}),
         CliCommand::Tools(args) => {
             let options = with(&args.servers, ConfigFallback::Demo);
-            context::run(options, async |context| tools::run(context, args).await)
+            context::run(options, async |context| tools::run(context, args, || logic.supervisor()).await)
         }
         CliCommand::Call(args) => {
             // Read the arguments before signals are handled: Ctrl-C while typing them ends the program at once.
-            let arguments = call::read_arguments(&args.arguments)?;
+            let input = args.read_input()?;
             let view = GateView { max_result_bytes: args.max_result_bytes, ..GateView::default() };
             let record = args.record.as_deref();
             let options = ContextOptions { view, record, ..with(&args.servers, ConfigFallback::Demo) };
-            context::run(options, async |context| call::run(context, args, arguments).await)
+            context::run(options, async |context| call::run(context, args, input, || logic.supervisor()).await)
+        }
+        CliCommand::Read(args) => {
+            let text = args.text()?;
+            let mut supervisor = logic.supervisor()?;
+            if config.is_none() {
+                return read::run(&printer::Printer(Arc::clone(&secrets)), args, &text, &mut supervisor);
+            }
+            let options = with(&ServerArgs::default(), ConfigFallback::Fail);
+            context::run(options, async |context| read::run_configured(context, args, &text, &mut supervisor).await)
         }
         CliCommand::Resources(args) => {
             let options = with(&args.servers(), ConfigFallback::Fail);

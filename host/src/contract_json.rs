@@ -8,11 +8,13 @@ mod failure;
 pub(crate) mod json_text;
 mod macros;
 mod ordered_map;
+mod read_call;
 mod rules;
 mod settings;
 
 pub(crate) use failure::FailureJson;
 pub(crate) use macros::{read_single_member, word_or_object};
 pub(crate) use ordered_map::OrderedMap;
+pub(crate) use read_call::ReadCallJson;
 pub(crate) use rules::KnownDigest;
 pub(crate) use settings::ToolJson;

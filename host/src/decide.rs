@@ -5,7 +5,7 @@
 use crate::logic::LogicError;
 use crate::logic::types::{
     Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming,
-    recovery, rules,
+    reading, recovery, rules, search,
 };
 
 /// An open gate.
@@ -85,6 +85,21 @@ pub trait Decide {
         failed: &[catalog::FailedServer],
     ) -> LogicResult<String>;
 
+    /// Finds the calls in a text.
+    fn read_calls(
+        &mut self,
+        text: &str,
+        tools: &[reading::KnownTool],
+    ) -> LogicResult<Result<Vec<reading::ReadCall>, reading::ReadingError>>;
+
+    /// Finds the best of these tools for each query.
+    fn search(
+        &mut self,
+        tools: &[catalog::Offered],
+        queries: &[String],
+        limit: u32,
+    ) -> LogicResult<Vec<Vec<search::SearchHit>>>;
+
     /// Returns what an agent knows that may send these texts.
     fn known_values(&mut self, texts: &[String]) -> LogicResult<Vec<rules::KnownValue>>;
 
@@ -123,6 +138,15 @@ pub trait Decide {
         style: &naming::NamingStyle,
         circumstances: Option<&rules::Circumstances>,
     ) -> LogicResult<Vec<catalog::ExposedTool>>;
+
+    /// Returns the tools that a gate may use and that a query finds, the best first.
+    fn find_tools(
+        &mut self,
+        gate: GateId,
+        query: &str,
+        limit: u32,
+        circumstances: Option<&rules::Circumstances>,
+    ) -> LogicResult<Vec<search::FoundTool>>;
 
     /// Says what rules do with calls of a tool before there are arguments.
     fn foresee(

@@ -28,6 +28,8 @@ pub const HELP: &str = r#"Each line is one JSON object with an "op", and gets on
   {"op":"mask","groups":["basic"],"text":"password: hunter2hunter2"}
   {"op":"truncate","text":"a long text","max_bytes":6,"why":"too long"}
   {"op":"fit","target":"openai","tools":[{"server":"a","tool":"b"}]}
+  {"op":"read-calls","text":"get_weather(city='Paris')"}
+  {"op":"search","tools":[{"server":"a","name":"get_weather"}],"queries":["forecast"],"limit":3}
   {"op":"backoff","attempt":3}
   {"op":"resolve","servers":{"a":{"tools":["x"]}},"call":{"name":"a__x","arguments":"n: 1"}}
   {"op":"execute","servers":{"a":{"tools":["x"]}},"call":{"name":"a.x"},"events":[{"answered":{"content":[]}}]}

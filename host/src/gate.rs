@@ -18,6 +18,7 @@ mod offers;
 mod queueing;
 mod resource_tools;
 mod running_calls;
+mod tool_costs;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,17 +37,18 @@ pub use events::{CallEvent, OnEvent};
 pub(crate) use fetch::FetchError;
 pub use offers::RefreshOutcome;
 pub(crate) use queueing::enter_queues;
+pub use tool_costs::{ListCost, ServerCost, ToolCost, ToolCosts};
 
 pub use crate::finished_call::{FinishedCall, Observe};
-pub use crate::gate_settings::{GateView, LOCAL, find_problems, shown_style, views};
-pub(crate) use crate::gate_settings::{RESOURCE_SERVER, offers_resource_tools, settings};
+pub use crate::gate_settings::{GateView, LOCAL, Listing, find_problems, shown_style, views};
+pub(crate) use crate::gate_settings::{RESOURCE_SERVER, offers_resource_tools, settings, style};
 pub use crate::registry::ServerToolChange;
 
 use crate::agent::Agent;
 use crate::config::model::Config;
 use crate::decide::{Decide, GateId, LogicResult};
 use crate::gate_settings;
-use crate::logic::types::{ToolRef, catalog, naming};
+use crate::logic::types::{ToolRef, catalog, naming, search};
 use crate::logic::{Component, LogicError, Supervisor};
 use crate::registry::{BackendError, GateBackend, Link, Registry};
 use crate::rpc;
@@ -149,7 +151,8 @@ impl Gate {
         self.view_version.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn view(&self) -> Arc<GateView> {
+    /// Returns what the gate may use now.
+    pub(crate) fn view(&self) -> Arc<GateView> {
         Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -208,6 +211,15 @@ impl Gate {
         let circumstances = self.has_rules().then(|| self.circumstances(client.unwrap_or_default(), trace, false));
         let ask = |logic: &mut Supervisor, id| logic.tools(id, style, circumstances.as_ref());
         backend.pool.ask_gate(&backend.gate_offers, 0, ask)
+    }
+
+    /// Finds tools that the agent may use by what they do, the best first.
+    pub fn find_tools(&self, query: &str, limit: usize) -> LogicResult<Vec<search::FoundTool>> {
+        let backend = self.sync();
+        let circumstances = self.has_rules().then(|| self.circumstances("", None, false));
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        let ask = |logic: &mut Supervisor, id| logic.find_tools(id, query, limit, circumstances.as_ref());
+        backend.pool.ask_gate(&backend.gate_offers, query.len(), ask)
     }
 
     /// Returns a tool's full definition as its server wrote it.

@@ -5,11 +5,11 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use crate::agent::Agent;
 use crate::config::is_id;
 use crate::config::model::{
-    Config, GatewayNames, Masking, NamesStyle, Problem, RuleConfig, ServerConfig, ServerSummarizer, Settings,
-    TokenRules,
+    Config, GatewayNames, ListMode, Masking, NamesStyle, Problem, RuleConfig, SearchRules, ServerConfig,
+    ServerSummarizer, Settings, TokenRules,
 };
 use crate::decide::{Decide, LogicResult};
-use crate::logic::types::{execution, filtering, masking, naming, rules};
+use crate::logic::types::{execution, filtering, masking, naming, rules, search};
 use crate::words::ErrorText;
 
 /// One gate's view of the configuration.
@@ -30,10 +30,21 @@ pub struct GateView {
     pub without_resource_tools: bool,
     /// The maximum size of a result's text in bytes, instead of the configured limit; zero means no limit.
     pub max_result_bytes: Option<u64>,
+    /// Which tools are listed, and under which names others are found; `None` means that all are listed.
+    pub listing: Option<Listing>,
     /// The rules for its principal alone.
     pub rules: Vec<RuleConfig>,
     /// Who uses the gate.
     pub agent: Agent,
+}
+
+/// Which tools are listed for an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listing {
+    /// Whether there are any that are not.
+    pub mode: ListMode,
+    /// The naming style of tools that are found; `None` means that they have their own names.
+    pub style: Option<naming::NamingStyle>,
 }
 
 impl GateView {
@@ -84,11 +95,26 @@ pub(crate) fn settings(logic: &mut impl Decide, config: &Config, view: &GateView
     settings.spill = of_file.spill.is_some();
     settings.ask_max_bytes = of_file.ask_max_bytes;
     settings.max_result_bytes = view.max_result_bytes.unwrap_or(of_file.max_result_bytes);
+    settings.search = search_settings(config, view);
+    // Tools that are found under their own names are called by them.
+    settings.bare_names |= view.listing.as_ref().is_some_and(|listing| listing.style.is_none());
     settings.rules = rule_set(config, &usable, view);
     if resource_tools {
         label_resources(&mut settings.rules.results);
     }
     Ok(settings)
+}
+
+/// Returns when tools are found by searching.
+fn search_settings(config: &Config, view: &GateView) -> Option<search::SearchSettings> {
+    let Listing { mode, style } = view.listing.as_ref()?;
+    let SearchRules { above_tools, above_tokens, always } = config.settings.search.clone();
+    let (above_tools, above_tokens) = match mode {
+        ListMode::All => return None,
+        ListMode::Search => (0, 0),
+        ListMode::Auto => (above_tools, above_tokens),
+    };
+    Some(search::SearchSettings { above_tools, above_tokens, always, style: style.clone() })
 }
 
 /// Returns the rules of all servers, of each server, and of the principal, each list on its own.

@@ -32,8 +32,8 @@ pub use limits::{ConnectionTimeouts, GatewayLimits, StreamLimits};
 pub use load::{LoadLimiter, LoadStats, RefusalCounts, RefusalReason};
 pub use recent::{RecentCall, RecentCalls};
 
-use crate::config::model::Config;
-use crate::gate::{self, Gate, GateError, GateView};
+use crate::config::model::{Config, ListMode};
+use crate::gate::{self, Gate, GateError, GateView, Listing};
 use crate::lock::lock;
 use crate::logic::types::execution::ToolResult;
 use crate::logic::types::{ToolRef, filtering, naming};
@@ -52,6 +52,8 @@ pub struct GatewayOptions {
     pub names: Option<naming::NamingStyle>,
     /// Exposes only this server, with its own names.
     pub expose: Option<String>,
+    /// Which tools are listed for each principal, and for all others.
+    pub lists: (HashMap<String, ListMode>, ListMode),
     /// What each principal may use; principals without an entry may use everything.
     pub views: HashMap<String, GateView>,
 }
@@ -147,7 +149,7 @@ impl Gateway {
         gate::check(self.state.registry.component(), &mut config, views)?;
         let changes = self.state.registry.set_servers_anew(config, anew)?;
         let before = self.state.active();
-        let same = before.options.names == options.names && before.options.views == options.views;
+        let same = before.options == GatewayOptions { expose: before.options.expose.clone(), ..options.clone() };
         let once = before.revoked.iter().chain(before.options.views.keys());
         let revoked: HashSet<_> = once.filter(|name| !options.views.contains_key(*name)).cloned().collect();
         let shown = Arc::new(ActiveOptions { options, revoked });
@@ -264,7 +266,13 @@ impl GatewayState {
             return Err(GateError::Settings(format!("the access of {principal:?} was revoked")));
         }
         let view = shown.options.views.get(principal).cloned().unwrap_or_default();
-        Ok(GateView { pass_through: true, ..self.restrict_to_exposed(view) })
+        let (lists, of_others) = &shown.options.lists;
+        let mode = lists.get(principal).copied().unwrap_or(*of_others);
+        let style =
+            || shown.options.names.clone().unwrap_or_else(|| gate::style(self.registry.config().settings.names));
+        let listing = Listing { mode, style: self.expose.is_none().then(style) };
+        let listing = Some(listing).filter(|_| mode != ListMode::All);
+        Ok(GateView { pass_through: true, listing, ..self.restrict_to_exposed(view) })
     }
 
     /// Restricts a view to the exposed server, if there is one; a view without that server allows nothing.

@@ -1,6 +1,8 @@
 //! The component's errors as text, and its cases by the names that the WIT gives them.
 
-use crate::logic::types::{arguments, content, execution, filtering, lifecycle, masking, naming, recovery, rules};
+use crate::logic::types::{
+    arguments, content, execution, filtering, lifecycle, masking, naming, reading, recovery, rules,
+};
 
 /// An error that can be described to a person or a model.
 pub trait ErrorText {
@@ -37,6 +39,34 @@ impl ErrorText for arguments::Refusal {
                 format!("arguments with more than {limit} JSON values: split them over several calls")
             }
             arguments::Refusal::TooDeep(limit) => format!("arguments nested deeper than {limit} levels: flatten them"),
+        }
+    }
+}
+
+impl ErrorText for reading::ReadingError {
+    fn error_text(&self) -> String {
+        match self {
+            reading::ReadingError::TooLarge(limit) => {
+                format!("a text larger than {limit} bytes: send less in one text")
+            }
+            reading::ReadingError::TooManyValues(limit) => {
+                format!("a call with more than {limit} JSON values: split it over several calls")
+            }
+            reading::ReadingError::TooDeep(limit) => {
+                format!("a call nested deeper than {limit} levels: flatten its arguments")
+            }
+            reading::ReadingError::Ambiguous(reading::AmbiguousCall { at, one, other }) => {
+                format!("the call at byte {at} has two readings, {one} and {other}: write only the one that you mean")
+            }
+            reading::ReadingError::Unnamed(reading::UnnamedArgument { at, tool, position }) => {
+                format!("argument {position} of the call of {tool:?} at byte {at} has no name: write it as name=value")
+            }
+            reading::ReadingError::Incomplete(at) => {
+                format!("the call at byte {at} has no end: write the whole call, with its closing brackets and tags")
+            }
+            reading::ReadingError::Tangled(at) => format!(
+                "too many calls without an end up to byte {at}: write each call once, with its closing brackets and tags"
+            ),
         }
     }
 }
@@ -163,6 +193,11 @@ named! {
     "stage" arguments::Stage {
         Empty = "empty", Json = "json", JsonValue = "json-value", JsonRepaired = "json-repaired", Yaml = "yaml",
         KeyValue = "key-value", Raw = "raw",
+    }
+    "form of a call" reading::CallForm {
+        React = "react", Python = "python", Json = "json", OpenAi = "open-ai", Anthropic = "anthropic",
+        ToolCallTag = "tool-call-tag", FunctionTag = "function-tag", Invoke = "invoke",
+        ToolCallsMark = "tool-calls-mark", BarMark = "bar-mark", PythonTag = "python-tag", ToolCode = "tool-code",
     }
     "policy for destructive tools" filtering::DestructivePolicy { Allow = "allow", Ask = "ask", Deny = "deny" }
     "verdict" filtering::Verdict { Allow = "allow", Ask = "ask", Deny = "deny" }

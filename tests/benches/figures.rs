@@ -27,6 +27,7 @@ fn main() {
     calls(&free, &fuelled);
     rules(&fuelled);
     routing(&fuelled);
+    search(&fuelled);
     starts();
     size_and_memory(&fuelled);
 }
@@ -175,6 +176,52 @@ fn routing(component: &Component) {
         race(ROUNDS, 5_000, [&mut || run(&mut small, "k8s__tool_7"), &mut || run(&mut large, "k8s__tool_7777")]);
     base("routing among 10 tools, component", small);
     report("routing among 10,000 tools, component", large, small, 1.5);
+}
+
+/// Queries through a gate with few and with many tools, and the memory of an index.
+fn search(component: &Component) {
+    let gate = |count: usize| {
+        let mut instance = component.instantiate().expect("an instance starts");
+        let settings = instance.default_settings(&["shop".to_owned()]).expect("it answers");
+        let gate = instance.new_gate(&settings).expect("it answers").expect("good settings");
+        let tools: Vec<_> = (0..count).map(described_tool).collect();
+        instance.offer(&gate, "shop", &tools).expect("it answers");
+        (instance, gate)
+    };
+    let find = |(instance, gate): &mut (toolgate::logic::Instance, toolgate::logic::GateHandle)| {
+        let found = instance.gate_search(gate, QUERY, 5, None).expect("it answers");
+        assert_eq!(black_box(found).len(), 5);
+    };
+    let (mut few, mut many, mut thousand) = (gate(100), gate(4_000), gate(1_000));
+    let before = thousand.0.memory_bytes();
+    find(&mut thousand);
+    let index = (thousand.0.memory_bytes() - before) as f64 / f64::from(1 << 20);
+    let [few, many] = race(ROUNDS, 50, [&mut || find(&mut few), &mut || find(&mut many)]);
+    for (tools, time, most) in [("100", few, 200), ("4,000", many, 2_000)] {
+        let name = format!("search among {tools} tools with 500 B of text, component");
+        let most = Duration::from_micros(most);
+        verdict(&name, &format!("{time:.2?}"), &format!("at most {most:?}"), time <= most);
+    }
+    println!("{:<58} {index:>6.2} MiB  (at most 2 MiB)", "memory of an index of 1,000 such tools");
+}
+
+const QUERY: &str = "find the open orders of a customer";
+
+/// A tool with 500 bytes of text, made of the words of a shop.
+fn described_tool(number: usize) -> types::Tool {
+    let words =
+        ["order", "customer", "invoice", "article", "refund", "basket", "address", "payment", "parcel", "stock"];
+    let verbs = ["list", "get", "create", "update", "delete", "find", "export", "count", "archive", "share"];
+    let (verb, word) = (verbs[number % 10], words[number / 10 % 10]);
+    let mut text = format!("{verb} one {word} of department {number}: ");
+    for n in 0.. {
+        let next = words[(number + n * n) % 10];
+        if text.len() + next.len() + 4 > 500 {
+            break;
+        }
+        text += &format!("{next}{} ", (number * 7 + n) % 97);
+    }
+    types::Tool { description: Some(text), ..tool(&format!("{verb}_{word}_{number}")) }
 }
 
 /// `toolgate eval` with one line against a program that does nothing.

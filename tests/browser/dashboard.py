@@ -107,6 +107,8 @@ class Page:
         box = self.find("#search")
         box.send_keys(Keys.CONTROL, "a")
         box.send_keys(words)
+        # Rows move when the gateway answers.
+        self.until("return / of /.test(document.getElementById('found').textContent)")
 
     def open_tool(self, name):
         """Opens the row of a tool and says which element it is."""
@@ -199,12 +201,63 @@ def finds_tools(page, report):
     page.open("tools")
     page.until("return document.querySelectorAll('.tool').length > 0")
     names = "return [...document.querySelectorAll('.tool .name')].map(name => name.textContent)"
+    all_names = page.run(names)
     page.search("numbers adds")
     report.check("the search looks into descriptions", "demo__add" in page.run(names), page.run(names))
     page.search("demo__ad")
-    report.check("the search looks into names", page.run(names) == ["demo__add"], page.run(names))
+    report.check("half a name is found", "demo__add" in page.run(names), page.run(names))
+    page.search("add two numbers")
+    report.check("the best tool comes first", page.run(names)[:1] == ["demo__add"], page.run(names))
+    report.check("and says why", page.text(".tool .why").startswith("found by name: add"), page.text(".tool .why"))
+    report.check("the hits are counted", page.text("#found").endswith(f" of {len(all_names)}"), page.text("#found"))
+    told = page.run("return document.getElementById('found').getAttribute('role')")
+    report.check("screen readers are told how many", told == "status", told)
     page.search("no such tool anywhere")
+    page.run("document.getElementById('search').select()")
+    press(page, Keys.BACKSPACE)
+    report.check("an empty field shows all again", page.run(names) == all_names, page.run(names))
+    reasons = page.run("return [...document.querySelectorAll('.tool .why')].filter(it => it.checkVisibility()).length")
+    report.check("without reasons", reasons == 0 and page.text("#found") == "", page.text("#found"))
+    page.search("xyzzyplugh")
     report.check("a search without a hit says so", page.run(names) == [] and page.find("#tools-empty").is_displayed())
+
+
+def finds_what_the_gateway_finds(page, report):
+    page.open("tools", between="""
+        if (!path.includes("mcp/tools/search")) return go();
+        if (path.includes("broken")) return Response.json({error: "out of order"}, {status: 500});
+        const hit = (tool, why) => ({name: `demo__${tool}`, server: "demo", tool, score: 1, why});
+        return Response.json({tools: [hit("echo", "<b>first</b>"), hit("gone", "it was here"), hit("add", "second")]});
+    """)
+    if page.token:
+        page.give_token(page.token)
+    page.until("return document.querySelectorAll('.tool').length > 0")
+    page.search("anything & all")
+    names = page.run("return [...document.querySelectorAll('.tool .name')].map(name => name.textContent)")
+    report.check("hits keep their order, without a tool that is gone", names == ["demo__echo", "demo__add"], names)
+    report.check("a reason is text", page.text(".tool .why") == "found by <b>first</b>", page.text(".tool .why"))
+    asked = page.run("return window.seen.map(({path}) => path).filter(path => path.includes('search'))")
+    report.check("the whole text is asked for", asked and "query=anything%20%26%20all&" in asked[-1], asked)
+    page.search("demo__add broken")
+    report.check("a failed search says so", "out of order" in page.text("#found"), page.text("#found"))
+
+
+def shows_what_definitions_cost(page, report):
+    page.open("tools")
+    cost = "const cost = [...document.querySelectorAll('.tool .tokens')].map(it => it.textContent);"
+    each = page.until(cost + "return cost.length > 0 && cost.every(text => /^about [\\d,]+ tokens?$/.test(text))")
+    report.check("each tool has its tokens", each, page.run(cost + "return cost"))
+    report.check("the sum is told", "take about" in page.text("#cost-sum"), page.text("#cost-sum"))
+    titles = page.run("return ['#cost-sum', '.tool .tokens'].map(css => document.querySelector(css).title)")
+    report.check("and how it is estimated", all("four bytes" in title for title in titles), titles)
+    page.find("#cost-sum").send_keys(Keys.ENTER)
+    told, is_open = page.find("#cost").text, page.run("return document.getElementById('cost').open")
+    report.check("each server has its tokens", is_open and "demo" in told, told)
+    page.view("servers")
+    page.until(DEMO + "return demo !== undefined")
+    page.run(DEMO + "demo.querySelector('details').open = true")
+    facts = page.run(DEMO + "return demo.querySelector('.facts').textContent")
+    report.check("also in its row", "Definitionsabout " in facts, facts)
 
 
 def tries_a_tool(page, report):
@@ -432,9 +485,10 @@ def is_self_contained(page, report):
 DEMO = """
 const demo = [...document.querySelectorAll('.server')].find(row => row.querySelector('.name').textContent === 'demo');
 """
-SCENES = [loads, finds_tools, tries_a_tool, shows_recent_calls, shows_what_agents_have_seen, works_by_keyboard,
-          has_two_themes, fits_a_phone, shows_hostile_text_as_text, keeps_the_token_out_of_its_address,
-          shows_what_went_wrong_by_name, asks_for_a_token, is_self_contained]
+SCENES = [loads, finds_tools, finds_what_the_gateway_finds, shows_what_definitions_cost, tries_a_tool,
+          shows_recent_calls, shows_what_agents_have_seen, works_by_keyboard, has_two_themes, fits_a_phone,
+          shows_hostile_text_as_text, keeps_the_token_out_of_its_address, shows_what_went_wrong_by_name,
+          asks_for_a_token, is_self_contained]
 
 
 def press(page, key):

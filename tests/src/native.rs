@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toolgate::decide::{Decide, ExecutionId, GateId, LogicResult};
 use toolgate::logic::types::{
     Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming,
-    recovery, rules,
+    reading, recovery, rules, search,
 };
 use toolgate_guest as logic;
 use toolgate_guest::schema::Document;
@@ -19,7 +19,7 @@ mod convert;
 /// The host's generated types under the names that the conversions expect.
 mod wit {
     pub use toolgate::logic::types::{
-        arguments, catalog, content, execution, filtering, lifecycle, masking, naming, recovery, rules,
+        arguments, catalog, content, execution, filtering, lifecycle, masking, naming, reading, recovery, rules, search,
     };
     pub mod types {
         pub use toolgate::logic::types::{
@@ -124,6 +124,26 @@ impl Decide for Native {
         Ok(logic::catalog::instructions(&servers, &failed))
     }
 
+    fn read_calls(
+        &mut self,
+        text: &str,
+        tools: &[reading::KnownTool],
+    ) -> LogicResult<Result<Vec<reading::ReadCall>, reading::ReadingError>> {
+        let tools: Vec<_> = tools.iter().map(|tool| (tool.name.clone(), tool.input_schema.clone())).collect();
+        Ok(logic::reading::read_calls_of(text, &tools).convert())
+    }
+
+    fn search(
+        &mut self,
+        tools: &[catalog::Offered],
+        queries: &[String],
+        limit: u32,
+    ) -> LogicResult<Vec<Vec<search::SearchHit>>> {
+        let offered: Vec<_> =
+            tools.iter().map(|offered| (offered.server.clone(), offered.tools.clone().convert())).collect();
+        Ok(logic::search::find(&offered, queries, limit as usize).convert())
+    }
+
     fn known_values(&mut self, texts: &[String]) -> LogicResult<Vec<rules::KnownValue>> {
         Ok(logic::rules::known_values(texts).convert())
     }
@@ -179,6 +199,17 @@ impl Decide for Native {
     ) -> LogicResult<Vec<catalog::ExposedTool>> {
         let circumstances = circumstances.cloned().convert();
         Ok(self.gates[&gate].tools(&style.clone().convert(), circumstances.as_ref()).convert())
+    }
+
+    fn find_tools(
+        &mut self,
+        gate: GateId,
+        query: &str,
+        limit: u32,
+        circumstances: Option<&rules::Circumstances>,
+    ) -> LogicResult<Vec<search::FoundTool>> {
+        let circumstances = circumstances.cloned().convert();
+        Ok(self.gates[&gate].search(query, limit as usize, circumstances.as_ref()).convert())
     }
 
     fn foresee(

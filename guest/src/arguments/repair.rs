@@ -5,10 +5,10 @@ use crate::json::{self, MAX_DEPTH, MAX_VALUES, Value};
 use std::borrow::Cow;
 
 /// A value, and the repairs that were needed to read it.
-pub(super) type Repaired<'a> = (Value<'a>, Vec<&'static str>);
+pub(crate) type Repaired<'a> = (Value<'a>, Vec<&'static str>);
 
 /// Reads a text that begins like an object or a list; returns `None` if repairs do not make it JSON.
-pub(super) fn read(text: &str) -> Result<Option<Repaired<'_>>, Refusal> {
+pub(crate) fn read(text: &str) -> Result<Option<Repaired<'_>>, Refusal> {
     if !text.starts_with(['{', '[']) {
         return Ok(None);
     }
@@ -24,6 +24,17 @@ pub(super) fn read(text: &str) -> Result<Option<Repaired<'_>>, Refusal> {
     }
     let notes = NOTES.iter().zip(reader.repairs).filter(|(_, made)| *made).map(|(note, _)| *note).collect();
     Ok(Some((value, notes)))
+}
+
+/// Reads the value of a member at the start of a text; returns it with the number of bytes that it takes, or the number
+/// of bytes that were read in vain.
+pub(crate) fn prefix(text: &str) -> Result<Result<(Value<'_>, usize), usize>, Refusal> {
+    let mut reader = Reader { text, at: 0, values: 0, repairs: [false; NOTES.len()] };
+    match reader.value(0, true) {
+        Ok(value) => Ok(Ok((value, reader.at))),
+        Err(Stop::Limit(refusal)) => Err(refusal),
+        Err(Stop::NotJson) => Ok(Err(reader.at)),
+    }
 }
 
 /// The repairs, in the order of [`NOTES`].
@@ -203,7 +214,10 @@ impl<'a> Reader<'a> {
                 '"' => mended.push_str("\\\""),
                 letter if letter < ' ' => {
                     self.note(Repair::ControlCharacters);
-                    mended.push_str(&format!("\\u{:04x}", letter as u32));
+                    match letter {
+                        '\n' => mended.push_str("\\n"),
+                        control => mended.push_str(&format!("\\u{:04x}", control as u32)),
+                    }
                 }
                 letter => mended.push(letter),
             }

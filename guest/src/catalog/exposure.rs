@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::Entry;
+use super::{Describe, Entry};
 use crate::naming::{self, Audience, NamingStyle, Target};
 use crate::types::{Annotations, ToolRef};
 
@@ -19,6 +19,31 @@ pub struct ExposedTool {
     pub input_schema: Option<String>,
     /// The tool's annotations, with overrides from the configuration.
     pub annotations: Annotations,
+}
+
+/// A tool under the name that a model sees.
+#[derive(Debug)]
+pub(crate) struct NamedTool {
+    /// The name that the model sees and calls.
+    pub name: String,
+    /// The id of the server.
+    pub server: Rc<str>,
+    /// The tool.
+    pub entry: Rc<Entry>,
+}
+
+impl NamedTool {
+    /// Returns the tool as the model sees it.
+    pub(crate) fn expose(&self, style: &NamingStyle, describe: &Describe<'_>) -> ExposedTool {
+        let (description, annotations) = describe(&self.server, &self.entry.tool);
+        ExposedTool {
+            name: self.name.clone(),
+            tool: ToolRef::new(&*self.server, &*self.entry.tool.name),
+            description,
+            input_schema: schema(style, &self.entry),
+            annotations,
+        }
+    }
 }
 
 type Tool<'a> = (&'a Rc<str>, &'a Rc<Entry>);

@@ -1,5 +1,6 @@
 //! One running call: what it knows, what it waits for, and what it does next.
 
+mod finding;
 mod intent;
 mod judging;
 mod words;
@@ -10,6 +11,7 @@ use std::rc::Rc;
 use super::condensing::LongAnswer;
 use super::gate_state::GateState;
 use super::outcome::{self, Answer, Outcome};
+use super::own_tools::Search;
 use super::plan::Plan;
 use super::{
     Code, Condensed, Directive, Event, Failed, Forward, Oversize, Question, Request, Summary, ToolCall, ToolResult,
@@ -19,8 +21,10 @@ use crate::backoff;
 use crate::catalog::{Entry, NoRoute, Route};
 use crate::filtering::Verdict;
 use crate::naming::{self, NameError, NameProblem};
+use crate::reading;
 use crate::recovery::{self, Action, Context};
 use crate::rules::{Judgement, Lesson, ToolConcerns};
+use crate::schema::Document;
 use crate::types::{Failure, Phase, ToolRef, Trace, TraceNote};
 pub use intent::Intent;
 use words::{describe_tool, name_of};
@@ -63,6 +67,8 @@ impl ResolvedTool {
 enum State {
     /// Waits until these servers have listed their tools.
     Connecting(Vec<String>),
+    /// Waits until some servers have listed their tools, or for the circumstances that rules depend on, to find tools.
+    Finding(Search),
     /// Waits for the circumstances that rules depend on; the reason is that of a filter that asks a person.
     Judging(Option<String>, Rc<ToolConcerns>),
     /// Waits until the call is counted.
@@ -90,6 +96,8 @@ enum Approval {
 enum ResultSource {
     /// A code and a text.
     Text(Code, String),
+    /// Tools that were found, as JSON.
+    Found(String),
     /// The server's result.
     Answered(String),
     /// The server's result, whose text was too long, and what was done with it.
@@ -117,7 +125,7 @@ impl Execution {
             may_have_run: false,
             state: State::Connecting(Vec::new()),
         };
-        let directive = execution.route(true);
+        let directive = execution.start();
         (execution, directive)
     }
 
@@ -129,6 +137,9 @@ impl Execution {
                 self.give_up(&Failure::Cancelled)
             }
             (State::Connecting(_), Event::Connected) => self.route(false),
+            // Tools of other servers can be found even if one is not available.
+            (State::Finding(_), Event::Connected | Event::Failed(_)) => self.find(false),
+            (State::Finding(_), Event::Circumstances(circumstances)) => self.found(Some(&circumstances)),
             (State::Connecting(_), Event::Failed(Failed { failure, .. })) => self.connect_failed(&failure),
             (State::Judging(..), Event::Circumstances(circumstances)) => self.judge(&circumstances),
             (State::Counting(..), Event::Counted(counts)) => self.counted(&counts),
@@ -237,7 +248,15 @@ impl Execution {
         let (server, tool) = (&*meant.server, &meant.entry.tool);
         let verdict = gate.access.explain(server, &tool.name, tool.annotations, &mut self.notes);
         let reason = (verdict == Verdict::Ask).then(|| self.notes.last().cloned().unwrap_or_default());
-        let parsed = match arguments::parse(&self.call.arguments, meant.entry.schema()) {
+        // Some models write the whole call where its arguments belong; most do not name the tool there.
+        let own = match self.call.arguments.contains(&*tool.name) {
+            true => reading::as_own_call(&self.call.arguments, &tool.name, meant.entry.schema().map(Document::root)),
+            false => None,
+        };
+        if own.is_some() {
+            self.notes.push("arguments: read as a whole call of the tool".into());
+        }
+        let parsed = match arguments::parse(own.as_ref().unwrap_or(&self.call.arguments), meant.entry.schema()) {
             Ok(parsed) => parsed,
             Err(refusal) => {
                 let text = format!("invalid arguments for {}: {refusal}", describe_tool(meant));
@@ -419,6 +438,7 @@ impl Execution {
         let plan = || self.plan.as_ref().expect("an answer follows a request, and that follows a plan");
         match ending {
             ResultSource::Text(code, text) => self.result(*code, text.clone()),
+            ResultSource::Found(told) => self.found_result(told.clone()),
             ResultSource::Answered(answer) => match outcome::answered(plan(), answer) {
                 Ok(Answer::Finished(outcome)) => self.result_of(outcome),
                 Ok(Answer::TooLong(..)) | Err(_) => unreachable!("what was read once is read alike again"),

@@ -1,17 +1,19 @@
 //! What one agent session may use: its settings, its servers' tools, and the calls that it begins.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::gate_state::{GateState, ResultRules};
+use super::own_tools::Search;
 use super::{Directive, Execution, OfferNote, Settings, SettingsError, ToolCall, outcome};
 use crate::catalog::{Catalog, ExposedTool, LeftOut};
-use crate::filtering::Access;
+use crate::filtering::{Access, Globs};
 use crate::masking::{Masker, Masks};
 use crate::naming::NamingStyle;
 use crate::rules::{Circumstances, CompiledRules, Outlook, RuleNote};
-use crate::types::{Annotations, Failure, Tool, ToolRef};
+use crate::search::FoundTool;
+use crate::types::{Failure, Tool, ToolRef};
 
 /// A gate: a cache of its settings and its servers' tools.
 #[derive(Debug)]
@@ -44,6 +46,8 @@ impl Gate {
             server_results.insert(server.server.clone(), rules);
         }
         let rules = CompiledRules::new(&settings.rules).map(Rc::new).map_err(SettingsError::Rules)?;
+        let always = settings.search.as_ref().map_or(&[][..], |search| &search.always);
+        let always_listed = Globs::restricting(always);
         Ok(Gate(Rc::new(RefCell::new(GateState {
             settings: Rc::new(settings),
             access,
@@ -51,15 +55,18 @@ impl Gate {
             results,
             server_results,
             rules,
+            always_listed,
+            searchable: OnceCell::new(),
         }))))
     }
 
     /// Stores the result of `tools/list`; it replaces the server's last offer.
     pub fn offer(&self, server: &str, tools: Vec<Tool>) -> Vec<OfferNote> {
-        let GateState { access, catalog, .. } = &mut *self.0.borrow_mut();
+        let GateState { access, catalog, searchable, .. } = &mut *self.0.borrow_mut();
         if !access.knows(server) {
             return vec![OfferNote::UnknownServer(server.to_owned())];
         }
+        searchable.take();
         let (changes, left_out) = catalog.offer(server, tools);
         let ambiguous = access.learn(|server, tool| catalog.has(server, tool));
         let left_out = left_out.into_iter().map(|left_out| match left_out {
@@ -72,29 +79,30 @@ impl Gate {
 
     /// Forgets the server's tools.
     pub fn withdraw(&self, server: &str) {
-        let GateState { access, catalog, .. } = &mut *self.0.borrow_mut();
+        let GateState { access, catalog, searchable, .. } = &mut *self.0.borrow_mut();
+        searchable.take();
         catalog.withdraw(server);
         access.learn(|server, tool| catalog.has(server, tool));
     }
 
     /// Lists the tools that may be used, in the given naming style and in the order of the servers; with circumstances,
-    /// without tools of which rules refuse every call.
+    /// without tools of which rules refuse every call. If there are too many to list, the gate's own tools stand for them.
     pub fn tools(&self, style: &NamingStyle, circumstances: Option<&Circumstances>) -> Vec<ExposedTool> {
         let inner = self.0.borrow();
-        let describe = |server: &str, tool: &Tool| -> (Option<String>, Annotations) {
-            let own = tool.description.as_deref();
-            let description = match inner.settings.describe_server {
-                true => Some(format!("[MCP:{server}] {}", own.unwrap_or_default()).trim_end().to_owned()),
-                false => own.map(str::to_owned),
-            };
-            (description, inner.access.annotations(server, &tool.name, tool.annotations))
-        };
-        let mut tools = inner.catalog.tools(style, &|server, tool| inner.may_use(server, tool), &describe);
+        let mut tools = inner
+            .catalog
+            .tools(style, &|server, tool| inner.may_use(server, tool), &|server, tool| inner.describe(server, tool));
         if let Some(seen) = circumstances {
             // After names were given to all, since a call finds a tool by the name that it has among all.
             tools.retain(|listed| inner.foresee(&listed.tool, seen).denied.is_none());
         }
+        inner.shorten(&mut tools);
         tools
+    }
+
+    /// Finds tools that may be used, the best first; with circumstances, without tools of which rules refuse every call.
+    pub fn search(&self, query: &str, limit: usize, circumstances: Option<&Circumstances>) -> Vec<FoundTool> {
+        self.0.borrow().find(&Search { query: query.to_owned(), limit }, circumstances)
     }
 
     /// Says what rules do with calls of a tool before there are arguments; nothing if no server offers it.

@@ -1,11 +1,13 @@
 //! What a gate shares with its calls: settings, access rules, the servers' tools and maskers.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::Settings;
+use super::own_tools::SearchableTools;
 use crate::catalog::{Catalog, NoRoute, Route};
-use crate::filtering::{Access, Verdict};
+use crate::filtering::{Access, Globs, Verdict};
 use crate::masking::Masker;
 use crate::rules::{Circumstances, CompiledRules, Outlook, Subject};
 use crate::types::{Tool, ToolRef};
@@ -22,6 +24,10 @@ pub(super) struct GateState {
     pub server_results: BTreeMap<String, ResultRules>,
     /// The rules that see arguments, people and what happened before.
     pub rules: Rc<CompiledRules>,
+    /// The tools that are listed however many there are.
+    pub always_listed: Globs,
+    /// The tools that can be found; made when they are first sought after an offer.
+    pub searchable: OnceCell<SearchableTools>,
 }
 
 /// What is done to the results of a server.

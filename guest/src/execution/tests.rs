@@ -3,6 +3,7 @@
 mod answers;
 mod condensing;
 mod failures;
+mod finding;
 mod gate;
 mod masked;
 mod refusing;

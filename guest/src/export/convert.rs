@@ -73,7 +73,19 @@ macro_rules! variants {
     };
 }
 
-same!(String, bool, u16, u32, u64, i32, i64);
+same!(String, bool, u16, u32, u64, i32, i64, f64);
+
+impl Convert<u64> for usize {
+    fn convert(self) -> u64 {
+        self as u64
+    }
+}
+
+impl Convert<usize> for u64 {
+    fn convert(self) -> usize {
+        usize::try_from(self).unwrap_or(usize::MAX)
+    }
+}
 
 impl Convert<(u64, u64)> for logic::rules::KnownValue {
     fn convert(self) -> (u64, u64) {
@@ -100,6 +112,9 @@ records! {
     naming::FittedTool { name, tool, schema }
     arguments::Note { kind, text }
     arguments::Parsed { arguments, stage, notes }
+    reading::ReadCall { name, arguments, form, start, end }
+    reading::AmbiguousCall { at, one, other }
+    reading::UnnamedArgument { at, tool, position }
     filtering::Rules { allow, deny }
     filtering::ToolRules { tool, annotations, requires }
     filtering::ServerRules { id, rules, ask, requires, tools }
@@ -113,6 +128,9 @@ records! {
     catalog::ToolNote { name, text }
     catalog::ServerNotes { server, instructions, prompts, tools }
     catalog::FailedServer { server, reason }
+    search::SearchSettings { above_tools, above_tokens, always, style }
+    search::SearchHit { tool, score, why }
+    search::FoundTool { tool, score, why }
     recovery::Context { phase, attempt, read_only, idempotent, retry }
     recovery::Decision { action, trace }
     lifecycle::Server {
@@ -139,7 +157,7 @@ records! {
     execution::ServerSettings { server, masks, summarize_above_tokens, structured_text }
     execution::Settings {
         policy, style, bare_names, describe_server, check_arguments, retry, masks, server_settings, form,
-        max_result_bytes, spill, summarize_above_tokens, ask_max_bytes, rules
+        max_result_bytes, spill, summarize_above_tokens, ask_max_bytes, rules, search
     }
     execution::ToolCall { id, name, arguments }
     execution::Request { tool, arguments, forward, learned }
@@ -156,6 +174,14 @@ records! {
 }
 
 variants! {
+    reading::CallForm {
+        React, Python, Json, OpenAi, Anthropic, ToolCallTag, FunctionTag, Invoke, ToolCallsMark, BarMark, PythonTag,
+        ToolCode
+    }
+    reading::ReadingError {
+        TooLarge(limit), TooManyValues(limit), TooDeep(limit), Ambiguous(call), Unnamed(argument), Incomplete(at),
+        Tangled(at)
+    }
     types::Phase { NotSent, Sent }
     types::Failure {
         Cancelled, Timeout, Connect(why), Closed, Exited(code), Http(http), Rpc(rpc), Protocol(why),

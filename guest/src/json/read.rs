@@ -33,6 +33,12 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
+    /// Parses the value at the start of the text; returns it with the number of bytes that it takes.
+    pub(super) fn prefix(mut self) -> Result<(Value<'a>, usize), Error> {
+        let value = self.value()?;
+        Ok((value, self.at))
+    }
+
     /// Reports whether the whole text is a number.
     pub(super) fn reads_number(mut self) -> bool {
         self.number().is_ok() && self.at == self.text.len()

@@ -1,6 +1,7 @@
-//! `toolgate call`: calls one tool, as an agent would.
+//! `toolgate call`: calls a tool, or the tools that a text calls, as an agent would.
 
 mod gateway_result;
+mod text;
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -16,13 +17,14 @@ use crate::gateway::OUTCOME;
 use crate::json::JsonObject;
 use crate::logic::Supervisor;
 use crate::logic::types::execution::{Code, ToolCall};
-use crate::session::{RequestTimeouts, SessionRequest};
+use crate::session::{RequestTimeouts, Session, SessionRequest};
 use crate::words::NamedCase;
 use serde_json::json;
 
 use super::context::{CliContext, ServerArgs};
 use super::error::{self, CliError};
 use super::printer::Printer;
+use super::read::read_text;
 use super::remote::{GatewayArgs, RemoteGateway};
 use super::style;
 use super::terminal::{CallProgressBar, TerminalApprover};
@@ -32,10 +34,14 @@ use gateway_result::GatewayResult;
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// The tool: server.tool, server__tool, mcp__server__tool or mcp_server_tool
-    name: String,
+    #[arg(required_unless_present = "text")]
+    name: Option<String>,
     /// Its arguments, as JSON, YAML, `key: value` pairs or plain text; @FILE reads them from a file, - from standard input
     #[arg(allow_negative_numbers = true)]
     pub arguments: Vec<String>,
+    /// Make the calls that a model wrote in this text, in order, and print an observation for each; - reads standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "name")]
+    text: Option<PathBuf>,
     #[command(flatten)]
     pub servers: ServerArgs,
     /// Cut the text to this many bytes, such as 64KiB; 0 prints all of it
@@ -49,24 +55,63 @@ pub(super) struct Args {
     pub gateway: GatewayArgs,
 }
 
-/// Calls the tool and prints its answer.
-pub(super) async fn run(context: &CliContext, args: &Args, arguments: String) -> Result<ExitCode, CliError> {
-    let call = ToolCall::new(args.name.clone(), arguments);
-    let bar = CallProgressBar::new(&args.name);
-    let options = CallOptions {
-        timeout: args.servers.timeout,
-        events: bar.listener(context),
-        approve: Some(Arc::new(TerminalApprover(Arc::clone(context.gate.registry())))),
-        ..CallOptions::default()
+/// What to call.
+pub(super) enum CallInput {
+    /// One tool.
+    Tool(WrittenCall),
+    /// Whatever this text calls.
+    Text(String),
+}
+
+/// A call as a model wrote it.
+pub(super) struct WrittenCall {
+    name: String,
+    arguments: String,
+}
+
+impl Args {
+    /// Reads what to call: as typed, or from a file or standard input.
+    pub(super) fn read_input(&self) -> Result<CallInput, CliError> {
+        match (&self.text, &self.name) {
+            (Some(file), _) => Ok(CallInput::Text(read_text(Some(file))?)),
+            (None, Some(name)) => {
+                let arguments = read_arguments(&self.arguments)?;
+                Ok(CallInput::Tool(WrittenCall { name: name.clone(), arguments }))
+            }
+            (None, None) => Err(CliError::usage("NAME is missing: say which tool to call")),
+        }
+    }
+}
+
+/// Makes the calls and prints their answers.
+pub(super) async fn run(
+    context: &CliContext,
+    args: &Args,
+    input: CallInput,
+    logic: impl FnOnce() -> Result<Supervisor, CliError>,
+) -> Result<ExitCode, CliError> {
+    let call = match input {
+        CallInput::Tool(call) => call,
+        CallInput::Text(text) => return text::run(context, args, &text, &mut logic()?).await,
     };
-    let called = context.gate.call(call, &options).await?;
-    drop(bar);
+    let called = make(context, args, call).await?;
     if args.servers.json {
         context.print_json(&called.as_json())?;
     } else {
         print(context, &called)?;
     }
     Ok(ExitCode::from(error::exit_code(called.result.code)))
+}
+
+async fn make(context: &CliContext, args: &Args, call: WrittenCall) -> Result<CallOutcome, CliError> {
+    let bar = CallProgressBar::new(&call.name);
+    let options = CallOptions {
+        timeout: args.servers.timeout,
+        events: bar.listener(context),
+        approve: Some(Arc::new(TerminalApprover(Arc::clone(context.gate.registry())))),
+        ..CallOptions::default()
+    };
+    Ok(context.gate.call(ToolCall::new(call.name, call.arguments), &options).await?)
 }
 
 /// Prints a tool's answer, even one that reports an error, to standard output, and everything else to standard error.
@@ -102,10 +147,10 @@ fn print_error_data(data: &str) {
     style::write_stderr(format_args!("details:\n{data}"));
 }
 
-/// Calls the tool through a running gateway, which finds it and reads the arguments.
+/// Makes the calls through a running gateway, which finds the tools and reads the arguments.
 pub(super) async fn run_at_gateway(
     args: &Args,
-    arguments: String,
+    input: CallInput,
     logic: &mut Supervisor,
     secrets: &Arc<Mutex<Secrets>>,
 ) -> Result<ExitCode, CliError> {
@@ -120,30 +165,15 @@ pub(super) async fn run_at_gateway(
     let limit = args.servers.timeout;
     let remote = RemoteGateway::find(&args.gateway, limit.unwrap_or(CONNECT), secrets).await?;
     let session = remote.session(limit.unwrap_or(CONNECT)).await?;
-    let bar = CallProgressBar::new(&args.name);
-    let mut params = JsonObject::default();
-    params.set("name", &args.name);
-    params.set("arguments", &arguments);
-    params.set("_meta", &json!({OUTCOME: true}));
-    let request = SessionRequest {
-        method: "tools/call",
-        params: &params.to_text(),
-        timeouts: RequestTimeouts::of(limit.unwrap_or(PATIENCE)),
-        progress: bar.progress(&remote.printer),
+    let called = match input {
+        CallInput::Tool(call) => Ok(make_at_gateway(&remote, &session, args, call, logic).await?),
+        CallInput::Text(text) => Err(text::run_at_gateway(&remote, &session, args, &text, logic).await?),
     };
-    let reply = session.request(request).await.map_err(|failed| match failed.failure {
-        Cause::Closed if failed.sent => CliError::OutcomeUnknown(format!(
-            "the gateway at {} stopped before it answered: the tool may or may not have run",
-            remote.name
-        )),
-        _ => remote.failure(&failed),
-    })?;
-    drop(bar);
     session.close().await;
-    let mut answered = GatewayResult::read(reply.json(), logic)?;
-    if let Some(most) = args.max_result_bytes {
-        answered.cut(logic, most)?;
-    }
+    let answered = match called {
+        Ok(answered) => answered,
+        Err(code) => return Ok(code),
+    };
     if args.servers.json {
         remote.printer.print_json(&answered.to_json())?;
     } else {
@@ -156,6 +186,39 @@ pub(super) async fn run_at_gateway(
         }
     }
     Ok(ExitCode::from(error::exit_code(answered.code)))
+}
+
+async fn make_at_gateway(
+    remote: &RemoteGateway,
+    session: &Session,
+    args: &Args,
+    call: WrittenCall,
+    logic: &mut Supervisor,
+) -> Result<GatewayResult, CliError> {
+    let bar = CallProgressBar::new(&call.name);
+    let mut params = JsonObject::default();
+    params.set("name", &call.name);
+    params.set("arguments", &call.arguments);
+    params.set("_meta", &json!({OUTCOME: true}));
+    let request = SessionRequest {
+        method: "tools/call",
+        params: &params.to_text(),
+        timeouts: RequestTimeouts::of(args.servers.timeout.unwrap_or(PATIENCE)),
+        progress: bar.progress(&remote.printer),
+    };
+    let reply = session.request(request).await.map_err(|failed| match failed.failure {
+        Cause::Closed if failed.sent => CliError::OutcomeUnknown(format!(
+            "the gateway at {} stopped before it answered: the tool may or may not have run",
+            remote.name
+        )),
+        _ => remote.failure(&failed),
+    })?;
+    drop(bar);
+    let mut answered = GatewayResult::read(reply.json(), logic)?;
+    if let Some(most) = args.max_result_bytes {
+        answered.cut(logic, most)?;
+    }
+    Ok(answered)
 }
 
 /// Returns the text of the arguments: as typed, or from a file or standard input.

@@ -1,12 +1,15 @@
 //! `toolgate tools`: lists tools for people, for programs, or for the API of a model provider.
 
+mod cost;
 mod entry;
+mod finding;
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::config::secrets::Secrets;
+use crate::gate::ToolCosts;
 use crate::json::{JsonObject, to_raw};
 use crate::logic::Supervisor;
 use crate::logic::types::naming;
@@ -16,9 +19,10 @@ use serde_json::value::RawValue;
 use super::context::{CliContext, ServerArgs};
 use super::error::{CliError, SERVER_UNAVAILABLE};
 use super::printer::Printer;
+use super::read::CallableTools;
 use super::remote::{GatewayArgs, RemoteGateway};
 use super::requests::{ServerResults, UnansweredServer};
-use super::table;
+use super::{style, table};
 use entry::ToolEntry;
 
 /// The arguments of `toolgate tools`.
@@ -26,6 +30,12 @@ use entry::ToolEntry;
 pub(super) struct Args {
     #[command(flatten)]
     pub servers: ServerArgs,
+    /// Find the tools that do this, the best first
+    #[arg(long, value_name = "WORDS", conflicts_with = "cost")]
+    search: Option<String>,
+    /// Print how many tokens the definitions of the tools take before a model has said a word
+    #[arg(long, conflicts_with = "format")]
+    cost: bool,
     /// Print them for this API, with names and schemas that it accepts
     #[arg(long, value_enum)]
     format: Option<ApiFormat>,
@@ -57,10 +67,21 @@ struct ToolsOutput {
 }
 
 /// Lists the tools of all servers, and warns about servers that cannot be used.
-pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+pub(super) async fn run(
+    context: &CliContext,
+    args: &Args,
+    logic: impl FnOnce() -> Result<Supervisor, CliError>,
+) -> Result<ExitCode, CliError> {
     let servers = ServerResults::new(context, context.connect_all().await);
     let style = args.format.and_then(ApiFormat::target).map_or_else(|| context.gate.style(), fitted_style);
-    let entries = ToolEntry::all(context.gate.tools(&style)?, &context.gate)?;
+    if args.cost {
+        cost::print(context, &context.gate.tool_costs(Some(&style))?, args.servers.json)?;
+        return Ok(exit_code(args, &servers.failed, !servers.answered.is_empty()));
+    }
+    let mut entries = ToolEntry::all(context.gate.tools(&style)?, &context.gate)?;
+    if let Some(query) = &args.search {
+        entries = finding::find(entries, query, &mut logic()?)?;
+    }
     print(context, args, entries, servers.failed, !servers.answered.is_empty())
 }
 
@@ -71,9 +92,7 @@ pub(super) async fn run_at_gateway(
     secrets: &Arc<Mutex<Secrets>>,
 ) -> Result<ExitCode, CliError> {
     let remote = RemoteGateway::find(&args.gateway, args.servers.timeout.unwrap_or(LIMIT), secrets).await?;
-    let page = remote.get("api/v1/mcp/tools").await?;
-    let ToolsOutput { tools, failed } =
-        serde_json::from_str(&page).map_err(|error| remote.unexpected_answer(&error))?;
+    let ToolsOutput { tools, failed } = ask_gateway(&remote).await?;
     let asked = |server: &str| args.servers.server.is_empty() || args.servers.server.iter().any(|id| id == server);
     let mut entries: Vec<_> =
         tools.into_iter().filter_map(ToolEntry::from_json).filter(|tool| asked(&tool.server)).collect();
@@ -87,11 +106,46 @@ pub(super) async fn run_at_gateway(
     if let Some(id) = args.servers.server.iter().find(|id| !is_there(id)) {
         return Err(CliError::NotFound(format!("the gateway shows no tools of server {id:?}")));
     }
-    if let Some(target) = args.format.and_then(ApiFormat::target) {
-        entry::fit(&mut entries, target, &mut logic()?)?;
-    }
     let any = !entries.is_empty();
+    if args.cost {
+        let page = remote.get("api/v1/mcp/tools/cost").await?;
+        let mut costs: ToolCosts = serde_json::from_str(&page).map_err(|error| remote.unexpected_answer(&error))?;
+        costs.servers.retain(|cost| asked(&cost.server));
+        cost::print(&remote.printer, &costs, args.servers.json)?;
+        return Ok(exit_code(args, &failed, any));
+    }
+    let target = args.format.and_then(ApiFormat::target);
+    if args.search.is_some() || target.is_some() {
+        let mut logic = logic()?;
+        if let Some(target) = target {
+            entry::fit(&mut entries, target, &mut logic)?;
+        }
+        if let Some(query) = &args.search {
+            entries = finding::find(entries, query, &mut logic)?;
+        }
+    }
     print(&remote.printer, args, entries, failed, any)
+}
+
+async fn ask_gateway(remote: &RemoteGateway) -> Result<ToolsOutput, CliError> {
+    let page = remote.get("api/v1/mcp/tools").await?;
+    serde_json::from_str(&page).map_err(|error| remote.unexpected_answer(&error))
+}
+
+/// Returns the tools of a gateway as a model may call them.
+pub(super) async fn gateway_tools(remote: &RemoteGateway) -> Result<CallableTools, CliError> {
+    let ToolsOutput { tools, failed } = ask_gateway(remote).await?;
+    for UnansweredServer { server, reason } in &failed {
+        remote.printer.warn(&format!("server {server:?}: {reason}"));
+    }
+    let entries = tools.into_iter().filter_map(ToolEntry::from_json);
+    Ok(CallableTools::new(entries.map(|entry| (entry.name, entry.tool, entry.schema)).collect()))
+}
+
+/// Returns 3 if no server can be used, or if one cannot and that matters.
+fn exit_code(args: &Args, failed: &[UnansweredServer], any: bool) -> ExitCode {
+    let is_unusable = !failed.is_empty() && (args.strict || !any);
+    if is_unusable { ExitCode::from(SERVER_UNAVAILABLE) } else { ExitCode::SUCCESS }
 }
 
 fn print(
@@ -101,22 +155,26 @@ fn print(
     failed: Vec<UnansweredServer>,
     any: bool,
 ) -> Result<ExitCode, CliError> {
-    let unusable = !failed.is_empty() && (args.strict || !any);
+    let code = exit_code(args, &failed, any);
     match args.format {
         Some(format) => printer.print_json(&to_api_json(format, &tools))?,
         None if args.servers.json => {
             let tools = tools.iter().map(ToolEntry::to_json).collect();
             printer.print_json(&ToolsOutput { tools, failed })?;
         }
+        None if tools.is_empty() && args.search.is_some() => style::write_note("no tool fits these words"),
         None => {
             let rows = tools.iter().map(|tool| {
                 let description = tool.description.as_deref().unwrap_or_default();
-                [tool.name.clone(), table::first_line(&printer.redact(description))]
+                let told = [tool.name.clone(), table::first_line(&printer.redact(description))];
+                told.into_iter().chain(tool.found.as_ref().map(|found| found.why.clone()))
             });
-            printer.print_colored(&table::draw(&["TOOL", "WHAT IT DOES"], rows))?;
+            let head = ["TOOL", "WHAT IT DOES", "WHY"];
+            let columns = if args.search.is_some() { 3 } else { 2 };
+            printer.print_colored(&table::draw(&head[..columns], rows))?;
         }
     }
-    Ok(if unusable { ExitCode::from(SERVER_UNAVAILABLE) } else { ExitCode::SUCCESS })
+    Ok(code)
 }
 
 impl ApiFormat {

@@ -20,7 +20,7 @@ pub use crate::logic::types::filtering::DestructivePolicy;
 pub use crate::logic::types::recovery::RetryPolicy;
 pub use crate::session::Protocol;
 pub use auth::{ApiKeyLocation, OAuthConfig, OAuthGrant, ServerAuth, TokenAuth};
-pub use gateway::{GatewayNames, GatewayRules, GatewayTls, TokenRules, TokenSource};
+pub use gateway::{GatewayNames, GatewayRules, GatewayTls, ListMode, SearchRules, TokenRules, TokenSource};
 pub use lifecycle::{HealthProbe, LifecycleRules};
 pub use position::{FilePosition, Notice, Problem, UnexpandedText};
 pub use queues::QueueRules;

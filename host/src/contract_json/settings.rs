@@ -10,10 +10,16 @@ use crate::logic::types::masking::{CustomMask, Masks};
 use crate::logic::types::naming::{Audience, NamingStyle, Target};
 use crate::logic::types::recovery::RetryPolicy;
 use crate::logic::types::rules::RuleSet;
+use crate::logic::types::search::SearchSettings;
 use crate::logic::types::{Annotations, Tool};
 
 json_by_name!(DestructivePolicy, ResultForm, RetryPolicy, Target);
-json_as!(Settings as SettingsJson, NamingStyle as NamingStyleJson, Audience as AudienceJson);
+json_as!(
+    Settings as SettingsJson,
+    SearchSettings as SearchSettingsJson,
+    NamingStyle as NamingStyleJson,
+    Audience as AudienceJson
+);
 json_as!(Policy as PolicyJson, SelectedServer as SelectedServerJson, ServerRules as ServerRulesJson);
 json_as!(Rules as RulesJson, ToolRules as ToolRulesJson);
 json_as!(Masks as MasksJson, CustomMask as CustomMaskJson, ServerSettings as ServerSettingsJson);
@@ -38,6 +44,17 @@ struct SettingsJson {
     // Records from before there were rules have none.
     #[serde(default, skip_serializing_if = "is_none")]
     rules: RuleSet,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    search: Option<SearchSettings>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "SearchSettings")]
+struct SearchSettingsJson {
+    above_tools: u32,
+    above_tokens: u64,
+    always: Vec<String>,
+    style: Option<NamingStyle>,
 }
 
 fn is_none(rules: &RuleSet) -> bool {
@@ -295,6 +312,12 @@ mod tests {
                     }],
                     known: vec!["@example.com".to_owned()],
                 },
+                search: Some(SearchSettings {
+                    above_tools: 60,
+                    above_tokens: 10_000,
+                    always: vec!["a.t".to_owned()],
+                    style: Some(naming::NamingStyle::Dot),
+                }),
             };
             let json = serde_json::to_string(&settings).unwrap();
             assert_eq!(serde_json::from_str::<execution::Settings>(&json).unwrap(), settings, "{json}");

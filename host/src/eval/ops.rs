@@ -1,5 +1,7 @@
 //! The operations of `eval` that call a single function of the logic.
 
+use std::collections::BTreeMap;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -7,16 +9,19 @@ use serde_json::value::RawValue;
 use super::gate_ops;
 use super::op_result::{OpResult, json_result, raw};
 use super::shapes::{EvalLifecycleEvent, plain_tool};
-use crate::contract_json::{FailureJson, OrderedMap};
+use crate::contract_json::{FailureJson, OrderedMap, ReadCallJson};
 use crate::decide::Decide;
-use crate::logic::types::{ToolRef, WaitRange, arguments, catalog, filtering, lifecycle, masking, naming, recovery};
+use crate::logic::types::search::SearchHit;
+use crate::logic::types::{
+    Tool, ToolRef, WaitRange, arguments, catalog, filtering, lifecycle, masking, naming, reading, recovery,
+};
 use crate::words::NamedCase;
 
 /// Lets the logic decide a line.
 type RunOp<L> = fn(&mut L, &str) -> OpResult;
 
 /// Returns all operations by name.
-fn all<L: Decide>() -> [(&'static str, RunOp<L>); 14] {
+fn all<L: Decide>() -> [(&'static str, RunOp<L>); 16] {
     [
         ("normalize", |logic, line| normalize(logic, fields(line)?)),
         ("split", |logic, line| split(logic, fields(line)?)),
@@ -27,6 +32,8 @@ fn all<L: Decide>() -> [(&'static str, RunOp<L>); 14] {
         ("mask", |logic, line| mask(logic, fields(line)?)),
         ("truncate", |logic, line| truncate(logic, fields(line)?)),
         ("fit", |logic, line| fit(logic, fields(line)?)),
+        ("read-calls", |logic, line| read_calls(logic, fields(line)?)),
+        ("search", |logic, line| search(logic, fields(line)?)),
         ("backoff", |logic, line| backoff(logic, fields(line)?)),
         ("resolve", |logic, line| gate_ops::resolve(logic, fields(line)?)),
         ("execute", |logic, line| gate_ops::execute(logic, fields(line)?)),
@@ -91,6 +98,66 @@ fn arguments(logic: &mut impl Decide, op: ArgumentsOp) -> OpResult {
     let arguments::Parsed { arguments, stage, notes } = parsed;
     let notes = notes.into_iter().map(|note| note.text).collect();
     json_result(&EvalParsed { arguments: raw(arguments)?, stage: stage.name(), notes })
+}
+
+op_fields!(ReadCallsOp {
+    text: String,
+    #[serde(default)]
+    tools: Vec<ReadTool>,
+});
+
+/// A tool that a call in a text may mean.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object with name and input_schema")]
+struct ReadTool {
+    name: String,
+    input_schema: Option<Box<RawValue>>,
+}
+
+fn read_calls(logic: &mut impl Decide, op: ReadCallsOp) -> OpResult {
+    let tool = |tool: ReadTool| {
+        let input_schema = tool.input_schema.map(|schema| schema.get().to_owned());
+        reading::KnownTool { name: tool.name, input_schema }
+    };
+    let tools: Vec<_> = op.tools.into_iter().map(tool).collect();
+    let calls = logic.read_calls(&op.text, &tools)??;
+    json_result(&calls.into_iter().map(ReadCallJson::from).collect::<Vec<_>>())
+}
+
+op_fields!(SearchOp {
+    tools: Vec<SearchedTool>,
+    queries: Vec<String>,
+    limit: Option<u32>,
+});
+
+/// A tool that a search may find.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object with server, name, description and input_schema")]
+struct SearchedTool {
+    server: String,
+    name: String,
+    description: Option<String>,
+    input_schema: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct EvalHit {
+    server: String,
+    tool: String,
+    score: f64,
+    why: String,
+}
+
+fn search(logic: &mut impl Decide, op: SearchOp) -> OpResult {
+    let mut servers: BTreeMap<String, Vec<Tool>> = BTreeMap::new();
+    for SearchedTool { server, name, description, input_schema } in op.tools {
+        let input_schema = input_schema.map(|schema| schema.get().to_owned());
+        servers.entry(server).or_default().push(Tool { description, input_schema, ..plain_tool(name) });
+    }
+    let offered: Vec<_> = servers.into_iter().map(|(server, tools)| catalog::Offered { server, tools }).collect();
+    let hit = |hit: SearchHit| EvalHit { server: hit.tool.server, tool: hit.tool.tool, score: hit.score, why: hit.why };
+    let found = logic.search(&offered, &op.queries, op.limit.unwrap_or(10))?;
+    json_result(&found.into_iter().map(|hits| hits.into_iter().map(hit).collect()).collect::<Vec<Vec<EvalHit>>>())
 }
 
 op_fields!(FilterOp {

@@ -47,5 +47,5 @@ pub mod words {
             })*
         };
     }
-    words!(types, naming, catalog, filtering, recovery, masking, rules, execution);
+    words!(types, naming, catalog, search, filtering, recovery, masking, rules, execution);
 }

@@ -1,8 +1,10 @@
 //! The API for operators: the state of servers, tools, recent calls and the shadow policy, and actions on servers.
 
+mod tools;
+
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -15,10 +17,10 @@ use super::{Gateway, bounds, metrics};
 use crate::agent::{RememberedAgent, clock_ms};
 use crate::calendar::{Utc, millis};
 use crate::gate::{CallEvent, CallOptions, Gate, GateView, OnEvent};
-use crate::json::{JsonObject, to_raw};
+use crate::json::to_raw;
 use crate::lock::lock;
 use crate::logic::types::execution::ToolCall;
-use crate::registry::{Link, ReadinessReport, ServerStatus, state_name};
+use crate::registry::{ReadinessReport, ServerStatus, state_name};
 use crate::shadow::{self, Divergence, ShadowCounts};
 use crate::words::NamedCase;
 
@@ -139,55 +141,6 @@ impl Gateway {
             Some(status) => reply(200, &self.status(&status, &VisibleServers::All)),
             None => error(404, &format!("no server {server:?} is configured")),
         })
-    }
-
-    /// Lists the tools that the principal may use; servers that never listed any are connected, within a time limit.
-    pub async fn tools(&self, principal: &Principal) -> Result<ApiResponse, ApiResponse> {
-        let gate = self.operator_gate(principal)?;
-        let known = |link: &Arc<Link>| link.known_tools().is_some();
-        let unlisted = if gate.links().iter().all(known) {
-            Vec::new()
-        } else {
-            match tokio::time::timeout(CONNECT, gate.refresh()).await {
-                Ok(refreshed) => {
-                    refreshed.failed.iter().map(|(server, why)| (server.clone(), why.to_string())).collect()
-                }
-                Err(_) => {
-                    let late = gate.links().into_iter().filter(|link| !known(link));
-                    let why = |link: &Link| match link.status().last_error {
-                        Some(error) => error.text,
-                        None => format!("no list of tools within {CONNECT:?}"),
-                    };
-                    late.map(|link| (link.id().to_owned(), why(&link))).collect()
-                }
-            }
-        };
-        gate.take_known();
-        let style = self.state.active().options.names.clone().unwrap_or_else(|| gate.style());
-        let tools = gate.tools(&style).map_err(failed)?;
-        let shown = tools.iter().map(|tool| {
-            let mut out = JsonObject::default();
-            // The name by which clients call it.
-            out.set("name", if self.state.expose.is_some() { &tool.tool.tool } else { &tool.name });
-            out.set("server", &tool.tool.server);
-            out.set("tool", &tool.tool.tool);
-            let definition = gate.definition(&tool.tool).and_then(|raw| JsonObject::read(raw.get()));
-            let mut definition = definition.unwrap_or_default();
-            // A server must not choose the name or the owner of its tool.
-            definition.retain(|name| !matches!(name, "name" | "server" | "tool"));
-            if let Some(description) = &tool.description {
-                definition.set("description", description);
-            }
-            out.extend(&definition);
-            (tool.tool.server.clone(), out)
-        });
-        let mut shown: Vec<_> = shown.collect();
-        gate.mask_descriptions(&mut shown).map_err(failed)?;
-        let mut out = JsonObject::default();
-        out.set("tools", &shown.iter().map(|(_, tool)| tool).collect::<Vec<_>>());
-        let unlisted = unlisted.iter().map(|(server, why)| json!({"server": server, "reason": self.redact(why)}));
-        out.set("failed", &unlisted.collect::<Vec<_>>());
-        Ok(self.redacted(&out.to_text()))
     }
 
     /// Lists recent calls, newest first: the principal's own, or all for admins.
@@ -377,7 +330,8 @@ impl Gateway {
         if let Some(gate) = gates.get(principal) {
             return Ok(Arc::clone(gate));
         }
-        let mut view = GateView { pass_through: false, ..self.state.view(&principal.name).map_err(failed)? };
+        let mut view =
+            GateView { pass_through: false, listing: None, ..self.state.view(&principal.name).map_err(failed)? };
         // Who shows no token has the name of the user who runs the gateway, but not the rights of an administrator.
         view.agent.admin = principal.admin;
         let gate = Arc::new(Gate::open(&self.state.registry, view.in_new_session()).map_err(failed)?);
@@ -417,6 +371,3 @@ fn timestamp(time: SystemTime) -> String {
 fn seconds_since(time: SystemTime) -> u64 {
     time.elapsed().unwrap_or_default().as_secs()
 }
-
-/// How long listing tools waits for servers.
-const CONNECT: Duration = Duration::from_secs(10);

@@ -36,7 +36,7 @@ use questions::OpenQuestions;
 use request_context::RequestContext;
 use resource_links::ResourceLinks;
 use subscriptions::Subscriptions;
-use tool_list::ToolListCache;
+use tool_list::{FIRST_LIST, ToolListCache};
 
 use super::GatewayState;
 use super::choice::Choice;
@@ -47,6 +47,7 @@ use crate::failure::RpcError;
 use crate::gate::{CloseMode, Gate, GateError, GateView};
 use crate::json::JsonObject;
 use crate::lock::lock;
+use crate::logic::types::catalog::ExposedTool;
 use crate::logic::types::naming::NamingStyle;
 use crate::rpc::code::{HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, UNSUPPORTED_VERSION};
 use crate::rpc::{self, Message, Notification, Reply, Request};
@@ -170,6 +171,19 @@ impl ClientSession {
     /// Returns the exposed server, if only one is exposed under its own names.
     fn exposed(&self) -> Option<&str> {
         self.gateway.expose.as_deref()
+    }
+
+    /// Reports whether this is a tool of the gate itself. If an exposed server has one of this name, it is the server's.
+    async fn is_own_tool(&self, name: &str) -> bool {
+        if self.gate.view().listing.is_none() || !["find_tools", "call_tool"].contains(&name) {
+            return false;
+        }
+        let Some(server) = self.exposed() else { return true };
+        if self.gate.link(server).is_none_or(|link| link.known_tools().is_none()) {
+            let _ = tokio::time::timeout(FIRST_LIST, self.gate.refresh()).await;
+        }
+        let is_taken = |tool: &ExposedTool| tool.tool.server == server && tool.tool.tool == name;
+        !self.gate.tools(&self.style()).is_ok_and(|tools| tools.iter().any(is_taken))
     }
 
     /// Handles one message, or one part of a batch.

@@ -54,9 +54,8 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
     let versioned = parts.strip_prefix(&["api", "v1"]);
     let path = versioned.unwrap_or(parts);
     let (method, allowed) = match path {
-        ["servers"] | ["mcp", "tools"] | ["calls"] | ["shadow"] | ["context"] | ["events"] | ["metrics"] => {
-            (Method::GET, READ)
-        }
+        ["mcp", "tools"] | ["mcp", "tools", "search" | "cost"] => (Method::GET, READ),
+        ["servers"] | ["calls"] | ["shadow"] | ["context"] | ["events"] | ["metrics"] => (Method::GET, READ),
         ["servers", _, "enable" | "disable" | "reconnect"] | ["mcp", "call"] | ["context", "reset"] => {
             (Method::POST, "POST")
         }
@@ -74,9 +73,8 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
     }
     // Scrapers and probes may add parameters of their own to the pages outside the API.
     let query = request.query.as_deref().filter(|_| versioned.is_some()).unwrap_or_default();
-    let takes_limit = matches!(path, ["calls"] | ["shadow"]);
-    let limit = match read_limit(query, takes_limit) {
-        Ok(limit) => limit,
+    let Parameters { query, limit } = match read_parameters(query, path) {
+        Ok(parameters) => parameters,
         Err(error) => return failure(400, &error),
     };
     let reply = match path {
@@ -87,6 +85,10 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
         ["events"] => return events(gateway),
         ["servers"] => gateway.servers(principal),
         ["mcp", "tools"] => gateway.tools(principal).await.unwrap_or_else(|error| error),
+        ["mcp", "tools", "search"] => {
+            gateway.search_tools(principal, &query, limit).await.unwrap_or_else(|error| error)
+        }
+        ["mcp", "tools", "cost"] => gateway.tool_costs(principal).await.unwrap_or_else(|error| error),
         ["context"] => gateway.agents(principal),
         ["context", "reset"] => gateway.reset_agents(&request.body).unwrap_or_else(|error| error),
         ["calls"] => gateway.calls(principal, limit),
@@ -100,22 +102,43 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
     json(reply.status, reply.body)
 }
 
-/// Returns how many entries a page lists, or the error that names the parameter it cannot take.
-fn read_limit(query: &str, takes_limit: bool) -> Result<usize, String> {
-    let mut limit = None;
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        if !takes_limit {
-            return Err(format!("unknown parameter {name:?}: this page takes none"));
+/// The parameters of a page.
+struct Parameters {
+    /// What is sought; empty for pages that take no query.
+    query: String,
+    /// The maximum number of entries.
+    limit: usize,
+}
+
+/// Returns the parameters of a page, or the error that names the parameter that it cannot take or misses.
+fn read_parameters(text: &str, path: &[&str]) -> Result<Parameters, String> {
+    let (taken, hint): (&[&str], _) = match path {
+        ["calls"] | ["shadow"] => (&["limit"], "this page takes limit, such as limit=100"),
+        ["mcp", "tools", "search"] => {
+            (&["query", "limit"], "this page takes query and limit, such as query=read+a+file&limit=10")
         }
-        if name != "limit" {
-            return Err(format!("unknown parameter {name:?}: this page takes limit, such as limit=100"));
+        _ => (&[], "this page takes none"),
+    };
+    let (mut query, mut limit) = (None::<String>, None::<usize>);
+    for (name, value) in form_urlencoded::parse(text.as_bytes()) {
+        if !taken.contains(&&*name) {
+            return Err(format!("unknown parameter {name:?}: {hint}"));
         }
-        let number = value.parse().map_err(|_| format!("limit must be a whole number such as 100, not {value:?}"))?;
-        if limit.replace(number).is_some() {
-            return Err("parameter limit is repeated: send it once".to_owned());
+        let is_repeated = if name == "limit" {
+            let wrong = |_| format!("limit must be a whole number such as 100, not {value:?}");
+            limit.replace(value.parse().map_err(wrong)?).is_some()
+        } else {
+            query.replace(value.trim().to_owned()).is_some()
+        };
+        if is_repeated {
+            return Err(format!("parameter {name} is repeated: send it once"));
         }
     }
-    Ok(limit.unwrap_or(100))
+    let query = query.unwrap_or_default();
+    if query.is_empty() && taken.contains(&"query") {
+        return Err("parameter query is missing: say what the tool should do, such as query=read+a+file".to_owned());
+    }
+    Ok(Parameters { query, limit: limit.unwrap_or(100) })
 }
 
 /// Sends an event whenever something has changed, at most ten times a second.
@@ -191,7 +214,8 @@ const TOKEN: &str = "this needs a token: open the dashboard with the link that `
                      terminal, or give an admin a token in gateway.tokens";
 /// The error for a path that the API does not have.
 const NO_PAGE: &str = "the API has no such page: it has servers, servers/ID/enable, servers/ID/disable, \
-                       servers/ID/reconnect, mcp/tools, mcp/call, calls, shadow, context, context/reset, events and metrics";
+                       servers/ID/reconnect, mcp/tools, mcp/tools/search, mcp/tools/cost, mcp/call, calls, shadow, \
+                       context, context/reset, events and metrics";
 /// The methods of a read-only page.
 const READ: &str = "GET, HEAD";
 const DASHBOARD: &str = include_str!("dashboard.html");

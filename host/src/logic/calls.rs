@@ -4,7 +4,7 @@ use super::error::LogicError;
 use super::instance::{Instance, ResourceHandle};
 use super::types::{
     Annotations, Failure, Json, Tool, ToolRef, Trace, WaitRange, arguments, catalog, content, execution, filtering,
-    lifecycle, masking, naming, recovery, rules,
+    lifecycle, masking, naming, reading, recovery, rules, search,
 };
 
 /// A catalog in one instance.
@@ -281,6 +281,39 @@ impl Instance {
     ) -> LogicResult<Vec<catalog::ExposedTool>> {
         let gate = self.resource(&gate.0)?;
         self.call(|logic, store| logic.toolgate_logic_execution().gate().call_tools(store, gate, style, circumstances))
+    }
+
+    /// Returns the tools that a gate may use and that a query finds.
+    pub fn gate_search(
+        &mut self,
+        gate: &GateHandle,
+        query: &str,
+        limit: u32,
+        circumstances: Option<&rules::Circumstances>,
+    ) -> LogicResult<Vec<search::FoundTool>> {
+        let gate = self.resource(&gate.0)?;
+        self.call(|logic, store| {
+            logic.toolgate_logic_execution().gate().call_search(store, gate, query, limit, circumstances)
+        })
+    }
+
+    /// Finds the calls in a text.
+    pub fn read_calls(
+        &mut self,
+        text: &str,
+        tools: &[reading::KnownTool],
+    ) -> LogicResult<Result<Vec<reading::ReadCall>, reading::ReadingError>> {
+        self.call(|logic, store| logic.toolgate_logic_reading().call_read_calls(store, text, tools))
+    }
+
+    /// Finds the best of these tools for each query.
+    pub fn search(
+        &mut self,
+        tools: &[catalog::Offered],
+        queries: &[String],
+        limit: u32,
+    ) -> LogicResult<Vec<Vec<search::SearchHit>>> {
+        self.call(|logic, store| logic.toolgate_logic_search().call_find(store, tools, queries, limit))
     }
 
     /// Returns what an agent knows that may send these texts.

@@ -126,6 +126,16 @@ pub mod naming {
     };
 }
 
+/// Calls in the text of a model.
+pub mod reading {
+    pub use super::generated::reading::{AmbiguousCall, CallForm, KnownTool, ReadCall, ReadingError, UnnamedArgument};
+}
+
+/// Tools that are found among many.
+pub mod search {
+    pub use super::generated::search::{FoundTool, SearchHit, SearchSettings};
+}
+
 /// Failures, and whether to retry.
 pub mod recovery {
     pub use super::generated::recovery::{Action, Context, Decision, RetryPolicy};

@@ -7,8 +7,8 @@ use super::digest::json_sha256;
 use super::directive::{RecordedDirective, RecordedResult};
 use super::keyed::{Keyed, KeyedSettings};
 use super::replay::{ReplayError, Replayer};
-use crate::config::model::Config;
-use crate::gate::{GateError, GateView, LOCAL, check, views};
+use crate::config::model::{Config, ListMode};
+use crate::gate::{GateError, GateView, LOCAL, Listing, check, views};
 use crate::gate_settings::{all_rules, resource_grant};
 use crate::logic::types::execution::{Code, ResultForm, Settings};
 use crate::logic::types::filtering::SelectedServer;
@@ -142,7 +142,10 @@ fn view(config: &Config, principal: Option<&str>, recorded: &Settings) -> Option
     };
     let choice = recorded.policy.choice.as_ref();
     let choice = choice.map(|servers| servers.iter().filter(|server| usable(&server.id)).cloned().collect());
-    Some(GateView { selection, choice, capabilities, rules, ..GateView::default() })
+    // Whether tools were listed or found, calls of the gate's own tools are decided like those of the tools they mean.
+    let listing =
+        recorded.search.as_ref().map(|search| Listing { mode: ListMode::Search, style: search.style.clone() });
+    Some(GateView { selection, choice, capabilities, rules, listing, ..GateView::default() })
 }
 
 /// Reports whether the candidate may leave something unmasked that the recorded settings mask in a server's answers.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::place::{Place, and, demo, fixture};
+use crate::place::{Place, and, demo, each, fixture};
 
 #[test]
 fn the_text_of_the_answer_is_all_that_is_printed() {
@@ -279,4 +279,40 @@ fn messages_in_the_log_have_neither_secrets_nor_what_masks_hide() {
     }
     let ran = with(json!({})).run(&call).ends(0).says("hunter2");
     assert!(!ran.stderr.contains("planted-9c41e7"), "{ran:#?}");
+}
+
+#[test]
+fn calls_in_a_text_are_made_in_order_with_an_observation_of_each() {
+    let place = Place::with(json!({"demo": demo()}));
+    let text = "I add them first.\n\n```python\nadd(a=1, b=2)\ndemo__echo(text='done')\n```\n";
+    let ran = place.feed(&["call", "--text", "-"], text).ends(0);
+    assert_eq!(ran.stdout, "Observation: 3\nObservation: done\n");
+    let json = place.feed(&["call", "--text", "-", "--json"], text).ends(0).json();
+    assert_eq!(each(&json, "/name"), ["demo__add", "demo__echo"]);
+    let failing =
+        "<tool_call>{\"name\": \"demo.fail\", \"arguments\": {\"message\": \"no luck\"}}</tool_call>\nadd(1, 2)";
+    let ran = place.feed(&["call", "--text", "-"], failing).ends(1);
+    assert!(ran.stdout.starts_with("Observation: ") && ran.stdout.ends_with("\nObservation: 3\n"), "{}", ran.stdout);
+    let ran = place.feed(&["call", "--text", "-"], "The sum is 3.").ends(0).says("the text calls no tool");
+    assert_eq!(ran.stdout, "");
+    let unread = place.feed(&["call", "--text", "-"], "add(a=1, b=2)\n<tool_call>{\"name\": \"add\", \"arg").ends(2);
+    assert_eq!(unread.stdout, "", "none is made if one cannot be read");
+    place.run(&["call", "--text", "missing.txt"]).ends(2).says("the text in missing.txt cannot be read");
+    place.run(&["call", "demo.add", "--text", "-"]).ends(2);
+}
+
+#[test]
+fn the_calls_in_a_text_are_shown_without_being_made() {
+    let place = Place::new();
+    let text = "Thought: add\nAction: demo.add\nAction Input: {\"a\": 1, \"b\": 2}\n";
+    let ran = place.feed(&["read"], text).ends(0);
+    assert!(ran.stdout.lines().nth(1).unwrap().starts_with("demo.add  2     react  {\"a\""), "{}", ran.stdout);
+    let file = place.file("answer.txt", text);
+    let read = place.run(&["read", file.to_str().unwrap(), "--json"]).ends(0).json();
+    assert_eq!(read[0]["arguments"], json!({"a": 1, "b": 2}));
+    assert_eq!((&read[0]["form"], &read[0]["start"]), (&json!("react"), &json!(13)));
+    place.feed(&["read"], "demo.add(1, 2)").ends(2);
+    let config = place.file("toolgate.yaml", json!({"servers": {"demo": demo()}}).to_string());
+    let read = place.feed(&["read", "--config", config.to_str().unwrap(), "--json"], "demo.add(1, 2)").ends(0).json();
+    assert_eq!(read[0]["arguments"], json!({"a": 1, "b": 2}), "the schema names the positions");
 }

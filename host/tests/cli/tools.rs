@@ -142,3 +142,39 @@ fn what_may_not_be_called_is_not_listed() {
     place.run(&["call", "few.echo", "x"]).ends(5).says("not-allowed");
     place.run(&["call", "off.echo", "x"]).ends(5).says("Available servers: few");
 }
+
+#[test]
+fn a_search_finds_tools_by_what_they_do_and_says_why() {
+    let denied = and(demo(), json!({"deny": ["add"]}));
+    let place = Place::with(json!({"demo": demo(), "half": denied}));
+    let ran = place.run(&["tools", "--search", "weather of tomorrow"]).ends(0);
+    let mut lines = ran.stdout.lines();
+    assert!(lines.next().unwrap().ends_with("WHY"), "{}", ran.stdout);
+    assert!(lines.next().unwrap().starts_with("demo__forecast  Tells the weather"), "{}", ran.stdout);
+    let found = place.run(&["tools", "--search", "add", "--json"]).ends(0).json();
+    assert_eq!(each(&found["tools"], "/name")[0], "demo__add");
+    assert!(!each(&found["tools"], "/name").contains(&"half__add"), "what may not be called is not found");
+    assert!(
+        found["tools"][0]["score"].as_f64().unwrap() > 0.0 && !found["tools"][0]["why"].as_str().unwrap().is_empty()
+    );
+    let openai = place.run(&["tools", "--search", "demo__add", "--format", "openai"]).ends(0).json();
+    assert_eq!(openai[0]["function"]["name"], "demo__add");
+    let ran = place.run(&["tools", "--search", "zzzzqqqq"]).ends(0).says("no tool fits these words");
+    assert_eq!(ran.stdout, "");
+}
+
+#[test]
+fn the_cost_of_definitions_is_what_they_take_and_what_filters_and_search_save() {
+    let place = Place::with(json!({"demo": demo(), "half": and(demo(), json!({"allow": ["add"]}))}));
+    let all = Place::with(json!({"demo": demo()})).run(&["tools", "--cost", "--json"]).ends(0).json();
+    let cost = place.run(&["tools", "--cost", "--json"]).ends(0).json();
+    assert_eq!(each(&cost["servers"], "/server"), ["demo", "half"], "the most expensive first");
+    assert_eq!((&cost["tools"], &cost["filters"]["tools"]), (&json!(7), &json!(5)));
+    assert_eq!(each(&cost["servers"][1]["tools"], "/name"), ["half__add"]);
+    let sum = |value: &Value| value.as_u64().unwrap();
+    assert_eq!(sum(&cost["tokens"]), sum(&all["tokens"]) + sum(&cost["servers"][1]["tokens"]));
+    assert_eq!(cost["search"]["tools"], 2, "find_tools and call_tool");
+    let ran = place.run(&["tools", "--cost"]).ends(0);
+    ran.prints("Filters leave out 5 tools").prints("All 7 tools take about");
+    place.run(&["tools", "--cost", "--search", "x"]).ends(2);
+}

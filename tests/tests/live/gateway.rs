@@ -5,6 +5,7 @@ mod asking;
 mod bounding;
 mod changing;
 mod crowding;
+mod finding;
 mod leaving;
 mod mixing;
 mod passing;

@@ -101,7 +101,7 @@ pub(crate) fn replay(dir: &Path) -> BacktestReport {
 }
 
 /// All records of a folder.
-fn records(dir: &Path) -> Vec<Record> {
+pub(crate) fn records(dir: &Path) -> Vec<Record> {
     let (mut lines, mut line, mut found) = (RecordLines::of(dir).unwrap(), Vec::new(), Vec::new());
     while lines.next(&mut line).unwrap().is_some() {
         found.push(line::read(&line).expect("the record is whole"));

@@ -2,7 +2,7 @@
 
 use std::net::ToSocketAddrs;
 
-use crate::config::model::{Config, GatewayRules};
+use crate::config::model::{Config, GatewayRules, TokenRules};
 use crate::config::resolve::{ResolvedGateway, ResolvedShadow, ResolvedToken, resolve_gateway, resolve_shadow};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
@@ -50,7 +50,10 @@ impl GatewaySetup {
         };
         let views = gate::views(&config).into_iter().collect();
         let names = args.names.or(config.settings.gateway.names).map(gate::shown_style);
-        let options = gateway::GatewayOptions { names, expose: args.expose.clone(), views };
+        let gateway = &config.settings.gateway;
+        let list = |token: &TokenRules| Some((token.principal.clone(), token.list?));
+        let lists = (gateway.tokens.iter().filter_map(list).collect(), gateway.list);
+        let options = gateway::GatewayOptions { names, lists, expose: args.expose.clone(), views };
         let ResolvedGateway { tokens, secrets, .. } = filled;
         Ok(GatewaySetup { config, options, limits, http, tokens, shadow, secrets })
     }

@@ -4,6 +4,7 @@ use crate::decide::Decide;
 use crate::gate::Gate;
 use crate::json::JsonObject;
 use crate::logic::Supervisor;
+use crate::logic::types::search::SearchHit;
 use crate::logic::types::{ToolRef, catalog::ExposedTool, naming};
 use crate::words::ErrorText;
 
@@ -21,9 +22,11 @@ pub(super) struct ToolEntry {
     /// The schema of its arguments.
     pub schema: Option<String>,
     /// Its name on its server.
-    tool: String,
+    pub tool: String,
+    /// Why a search found it.
+    pub found: Option<SearchHit>,
     /// Its definition, as its server lists it.
-    definition: JsonObject,
+    pub definition: JsonObject,
 }
 
 impl ToolEntry {
@@ -55,6 +58,7 @@ impl ToolEntry {
                 description: requests::member_text(&described, "description"),
                 schema,
                 tool,
+                found: None,
                 definition,
             }
         };
@@ -69,7 +73,7 @@ impl ToolEntry {
         let schema = listed.get("inputSchema").map(|schema| schema.get().to_owned());
         listed.remove("server");
         listed.remove("tool");
-        Some(ToolEntry { name, server, description, schema, tool, definition: listed })
+        Some(ToolEntry { name, server, description, schema, tool, found: None, definition: listed })
     }
 
     /// Returns the server's definition under the name that is shown.
@@ -91,6 +95,10 @@ impl ToolEntry {
         let mut definition = self.renamed_definition();
         definition.remove("name");
         out.extend(&definition);
+        if let Some(SearchHit { score, why, .. }) = &self.found {
+            out.set("score", score);
+            out.set("why", why);
+        }
         out
     }
 }

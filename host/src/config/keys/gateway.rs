@@ -4,7 +4,7 @@ mod address;
 mod token;
 
 use super::super::field::{ConfigField, FieldError, ReadContext};
-use super::super::model::{GatewayNames, GatewayRules, GatewayTls, UnexpandedText};
+use super::super::model::{GatewayNames, GatewayRules, GatewayTls, ListMode, SearchRules, UnexpandedText};
 use super::super::section::{ChoiceForm, ConfigKey, KeyForm, read_keys, read_section, schema};
 use address::{host, origin, read_listen_address};
 pub(crate) use token::TOKEN;
@@ -24,6 +24,12 @@ pub(crate) const GATEWAY: &[Key] = &[
     .aliased(&["listen"]),
     Key::new("names", KeyForm::choice(&ChoiceForm(&GatewayNames::ALL, |gateway, choice| gateway.names = Some(choice))))
         .about("How the gateway names tools: a style, or the rules of one provider; default: the top-level `names`."),
+    Key::new("list", KeyForm::choice(&ChoiceForm(&ListMode::ALL, |gateway, choice| gateway.list = choice)))
+        .about(
+            "Which tools clients are shown: `all`, or `find_tools` and `call_tool` to `search` for them, or `auto`: search \
+             if there are more than `search` says.",
+        )
+        .default("\"all\""),
     Key::rule(
         "tokens",
         KeyForm::Custom(
@@ -92,6 +98,24 @@ pub(crate) const GATEWAY: &[Key] = &[
     Key::new("grace", KeyForm::Span(|gateway, span| gateway.grace = span))
         .about("How long calls may take to finish when the gateway stops, before they are cancelled.")
         .default("\"10s\""),
+];
+
+type SearchKey = ConfigKey<SearchRules>;
+
+/// The keys of `search`.
+pub(crate) const SEARCH: &[SearchKey] = &[
+    SearchKey::new(
+        "above_tools",
+        KeyForm::Number(0, MOST, |search, number| search.above_tools = u32::try_from(number).unwrap_or(u32::MAX)),
+    )
+    .about("With `list: auto`, more tools than this are searched instead of listed.")
+    .default("60"),
+    SearchKey::new("above_tokens", KeyForm::Number(0, MOST, |search, number| search.above_tokens = number as u64))
+        .about("With `list: auto`, tools whose definitions take more tokens than this are searched instead of listed.")
+        .default("10000"),
+    SearchKey::new("always", KeyForm::Texts(|search, texts| search.always = texts))
+        .about("Names and globs of the form `server.tool` of tools that are listed anyway.")
+        .default("[]"),
 ];
 
 /// The value of `tls` as written, before it is known to be complete.

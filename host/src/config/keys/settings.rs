@@ -2,7 +2,7 @@
 
 use super::super::model::{DestructivePolicy, NamesStyle, ReadinessRule, RetryPolicy, Settings};
 use super::super::section::{ChoiceForm, ConfigKey, KeyForm, OptionalSectionForm, SectionForm, schema};
-use super::gateway::{self, GATEWAY};
+use super::gateway::{self, GATEWAY, SEARCH};
 use super::inputs::{INPUT, read_inputs};
 use super::lifecycle::LIFECYCLE;
 use super::masking::MASKING;
@@ -135,6 +135,9 @@ pub(crate) const TOP: &[Key] = &[
     )
     .about("How clients reach `toolgate serve`, who may use it, and its limits.")
     .default("{}"),
+    Key::new("search", KeyForm::section(&SectionForm(SEARCH, |settings| &mut settings.search)))
+        .about("When the gateway's clients search for tools instead of seeing all of them, and which they see anyway.")
+        .default("{}"),
     Key::new(
         "shadow",
         KeyForm::Custom(

@@ -11,6 +11,8 @@ pub struct GatewayRules {
     pub http: Option<String>,
     /// How to name tools; `None` means as in `Settings::names`.
     pub names: Option<GatewayNames>,
+    /// Which tools are listed for clients.
+    pub list: ListMode,
     /// Who may use the gateway, each with a token; without tokens it listens only on loopback.
     pub tokens: Vec<TokenRules>,
     /// Host names in addition to loopback: in lower case, without a port, IPv6 without brackets.
@@ -45,6 +47,7 @@ impl Default for GatewayRules {
         GatewayRules {
             http: None,
             names: None,
+            list: ListMode::All,
             tokens: Vec::new(),
             hosts: Vec::new(),
             origins: Vec::new(),
@@ -102,6 +105,41 @@ impl GatewayNames {
     }
 }
 
+/// Which tools are listed for clients; those that are not are found by searching.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ListMode {
+    /// All of them.
+    #[default]
+    All,
+    /// Only those that are always listed.
+    Search,
+    /// All, unless there are too many.
+    Auto,
+}
+
+impl ListMode {
+    /// All values with their names in the configuration.
+    pub const ALL: [(&'static str, ListMode); 3] =
+        [("all", ListMode::All), ("search", ListMode::Search), ("auto", ListMode::Auto)];
+}
+
+/// When tools are found by searching instead of being listed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchRules {
+    /// The number of tools above which they are not listed, with `list: auto`.
+    pub above_tools: u32,
+    /// The number of tokens of their definitions above which they are not listed, with `list: auto`.
+    pub above_tokens: u64,
+    /// The tools that are listed anyway: names and globs of the form `server.tool`.
+    pub always: Vec<String>,
+}
+
+impl Default for SearchRules {
+    fn default() -> Self {
+        SearchRules { above_tools: 60, above_tokens: 10_000, always: Vec::new() }
+    }
+}
+
 /// A principal that may use the gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenRules {
@@ -122,6 +160,8 @@ pub struct TokenRules {
     pub groups: Vec<String>,
     /// Rules for calls of the principal.
     pub rules: Vec<RuleConfig>,
+    /// Which tools are listed for the principal; `None` means as for everybody.
+    pub list: Option<ListMode>,
 }
 
 /// Where a token comes from.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{
     ContextRules, DestructivePolicy, GatewayRules, LifecycleRules, QueueRules, RecordRules, ResultConfig, RetryPolicy,
-    RuleConfig, ShadowRules, SpillSettings, SummarizerRules,
+    RuleConfig, SearchRules, ShadowRules, SpillSettings, SummarizerRules,
 };
 
 /// The settings for all servers.
@@ -54,6 +54,8 @@ pub struct Settings {
     pub queues: Vec<QueueRules>,
     /// The settings of the gateway.
     pub gateway: GatewayRules,
+    /// When the gateway's clients search for tools instead of seeing all of them.
+    pub search: SearchRules,
     /// The candidate policy that a gateway tries on live calls.
     pub shadow: Option<ShadowRules>,
     /// When toolgate reports ready.
@@ -97,6 +99,7 @@ impl Default for Settings {
             lifecycle: LifecycleRules::default(),
             queues: Vec::new(),
             gateway: GatewayRules::default(),
+            search: SearchRules::default(),
             shadow: None,
             readiness: ReadinessRule::default(),
             allow_commands: false,

@@ -32,7 +32,7 @@ pub(super) async fn call(context: &RequestContext<'_>) -> Result<String, RpcErro
     if let (Era::Modern, Some(headers)) = (context.era, &envelope.headers) {
         client.sent.tools.check_headers(&name, arguments, &headers.params)?;
     }
-    let name = client.gateway.full_name(name);
+    let name = if client.is_own_tool(&name).await { name } else { client.gateway.full_name(name) };
     let make = || ToolCall::new(name.clone(), arguments.map_or_else(String::new, arguments_text));
     let mut call = make();
     let _cancellable = CancelGuard::new(context, CancelHandle::Call(call.id.clone()));

@@ -29,14 +29,13 @@ use crate::session::Era;
 pub(super) fn start_notifier(client: &Arc<ClientSession>) {
     let Some(sink) = client.sink.clone() else { return };
     let notified = Arc::downgrade(client);
-    client.subscriptions.set_notifier(|| tokio::spawn(run_notifier(notified, sink)).abort_handle());
+    // What changes before the task runs for the first time counts.
+    let changes = ClientChanges::new(&client.gateway.registry);
+    client.subscriptions.set_notifier(|| tokio::spawn(run_notifier(notified, sink, changes)).abort_handle());
 }
 
 /// Notifies a client of the initialize era of all changes, until it disconnects.
-async fn run_notifier(client: Weak<ClientSession>, sink: Arc<dyn ClientSink>) {
-    let Some(registry) = client.upgrade().map(|client| Arc::clone(&client.gateway.registry)) else { return };
-    let mut changes = ClientChanges::new(&registry);
-    drop(registry);
+async fn run_notifier(client: Weak<ClientSession>, sink: Arc<dyn ClientSink>, mut changes: ClientChanges) {
     let mut notifier = ClientNotifier::for_session(&*sink);
     let mut renewal = Resubscriber::default();
     loop {

@@ -13,6 +13,7 @@ use crate::failure::RpcError;
 use crate::json::{self, JsonObject};
 use crate::lock::lock;
 use crate::logic::LogicError;
+use crate::logic::types::Annotations;
 use crate::rpc::code::{HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS};
 use crate::session::{self, Era, ToolHeaders};
 use crate::sha256::Sha256;
@@ -183,6 +184,9 @@ fn render(client: &ClientSession, name: Option<&str>, trace: Option<&str>) -> Re
         if let Some(description) = tool.description.filter(|description| written.as_ref() != Some(description)) {
             object.set("description", &description);
         }
+        if tool.tool.server.is_empty() {
+            object.set("annotations", &annotations(tool.annotations));
+        }
         if let Some(schema) = tool.input_schema.and_then(|schema| RawValue::from_string(schema).ok()) {
             object.set("inputSchema", &schema);
         }
@@ -191,6 +195,16 @@ fn render(client: &ClientSession, name: Option<&str>, trace: Option<&str>) -> Re
     let mut shown: Vec<(String, JsonObject)> = shown.collect();
     client.gate.mask_descriptions(&mut shown).map_err(failed)?;
     Ok(shown.iter().map(|(_, tool)| json::to_raw(tool)).collect())
+}
+
+/// Returns the annotations of one of the gate's own tools.
+fn annotations(said: Annotations) -> serde_json::Value {
+    serde_json::json!({
+        "readOnlyHint": said.read_only,
+        "destructiveHint": said.destructive,
+        "idempotentHint": said.idempotent,
+        "openWorldHint": said.open_world,
+    })
 }
 
 /// Returns one page of a list as the text of a result.

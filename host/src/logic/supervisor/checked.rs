@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use serde::de::IgnoredAny;
 
 use super::super::LogicError;
-use super::super::types::{arguments, catalog, content, execution, naming, rules};
+use super::super::types::{arguments, catalog, content, execution, naming, reading, rules};
 use crate::json::{JsonObject, scan};
 
 /// The ids of the servers that a gate was opened for: those of its policy that are also in its selection, if it has
@@ -110,14 +110,26 @@ pub(super) fn notes(notes: &mut Vec<String>) {
 }
 
 /// Checks tools in the form that a model sees.
-pub(super) fn tools(tools: &[catalog::ExposedTool]) -> Result<(), LogicError> {
-    let mut schemas = tools.iter().filter_map(|tool| tool.input_schema.as_deref());
+pub(super) fn tools<'a>(tools: impl Iterator<Item = &'a catalog::ExposedTool>) -> Result<(), LogicError> {
+    let mut schemas = tools.filter_map(|tool| tool.input_schema.as_deref());
     contract(schemas.try_for_each(|schema| any("input-schema", schema)))
 }
 
 /// Checks tools in the form that an audience accepts.
 pub(super) fn fitted(tools: &[naming::FittedTool]) -> Result<(), LogicError> {
     contract(tools.iter().try_for_each(|tool| any("schema", &tool.schema)))
+}
+
+/// Checks calls that were found in a text.
+pub(super) fn calls(calls: &[reading::ReadCall], text: &str) -> Result<(), LogicError> {
+    contract(calls.iter().try_for_each(|call| {
+        object("arguments", &call.arguments)?;
+        let place = usize::try_from(call.start).ok().zip(usize::try_from(call.end).ok());
+        match place.and_then(|(start, end)| text.get(start..end)) {
+            Some(_) => Ok(()),
+            None => Err("a call stands outside of the text".to_owned()),
+        }
+    }))
 }
 
 /// Checks arguments parsed from a text.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::types::{
     Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming,
-    recovery, rules,
+    reading, recovery, rules, search,
 };
 use super::super::{Instance, LogicError};
 use super::call::{CallRecord, CallState, CallUsage, LoadedCall, event_bytes};
@@ -85,7 +85,7 @@ impl Decide for Supervisor {
             logic.drop_catalog(catalog)?;
             Ok(tools)
         })?;
-        checked::tools(&tools)?;
+        checked::tools(tools.iter())?;
         Ok(tools)
     }
 
@@ -95,6 +95,25 @@ impl Decide for Supervisor {
         failed: &[catalog::FailedServer],
     ) -> LogicResult<String> {
         self.ask(|logic| logic.instructions(servers, failed))
+    }
+
+    fn read_calls(
+        &mut self,
+        text: &str,
+        tools: &[reading::KnownTool],
+    ) -> LogicResult<Result<Vec<reading::ReadCall>, reading::ReadingError>> {
+        let read = self.ask(|logic| logic.read_calls(text, tools))?;
+        read.iter().try_for_each(|calls| checked::calls(calls, text))?;
+        Ok(read)
+    }
+
+    fn search(
+        &mut self,
+        tools: &[catalog::Offered],
+        queries: &[String],
+        limit: u32,
+    ) -> LogicResult<Vec<Vec<search::SearchHit>>> {
+        self.ask(|logic| logic.search(tools, queries, limit))
     }
 
     fn known_values(&mut self, texts: &[String]) -> LogicResult<Vec<rules::KnownValue>> {
@@ -156,8 +175,22 @@ impl Decide for Supervisor {
     ) -> LogicResult<Vec<catalog::ExposedTool>> {
         let offers = Arc::clone(&self.gate(gate)?.offers);
         let tools = self.change_offers(gate, offers, |logic, gate| logic.gate_tools(gate, style, circumstances))?;
-        checked::tools(&tools)?;
+        checked::tools(tools.iter())?;
         Ok(tools)
+    }
+
+    fn find_tools(
+        &mut self,
+        gate: GateId,
+        query: &str,
+        limit: u32,
+        circumstances: Option<&rules::Circumstances>,
+    ) -> LogicResult<Vec<search::FoundTool>> {
+        let offers = Arc::clone(&self.gate(gate)?.offers);
+        let found =
+            self.change_offers(gate, offers, |logic, gate| logic.gate_search(gate, query, limit, circumstances))?;
+        checked::tools(found.iter().map(|found| &found.tool))?;
+        Ok(found)
     }
 
     fn foresee(

@@ -17,6 +17,8 @@ fn hostile() -> &'static str {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).args(["build", "--locked"]);
         cargo.args(["-p", "toolgate-guest", "--no-default-features", "--example", "hostile"]);
+        // Without any optimization, the linker of Rust 1.95 crashes on the library.
+        cargo.args(["--config", "profile.dev.opt-level=1"]);
         cargo.args(["--target", "wasm32-wasip2", "--target-dir"]).arg(&target);
         for name in ["RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "CARGO_ENCODED_RUSTFLAGS"] {
             cargo.env_remove(name);

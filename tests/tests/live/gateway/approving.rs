@@ -9,10 +9,11 @@ use std::time::Duration;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientConfig, ElicitRequestParams, ElicitResult, ErrorData, ListRootsResult,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Value, json};
 use tokio::io::BufReader;
+use tokio::sync::Notify;
 use toolgate::config;
 use toolgate::demo::InProcessDemo;
 use toolgate::gateway::GatewayOptions;
@@ -25,18 +26,20 @@ use crate::record::replay;
 
 /// A client whose person gives this answer to what the gateway asks, or none; all that is asked is kept.
 #[derive(Clone)]
-struct Person {
+pub(super) struct Person {
     capabilities: Value,
     says: Option<Value>,
     asked: Arc<Mutex<Vec<String>>>,
+    /// Rings when the client hears that its tools changed.
+    pub(super) changed: Arc<Notify>,
 }
 
 impl Person {
-    fn who(capabilities: Value, says: Option<Value>) -> Self {
-        Person { capabilities, says, asked: Arc::default() }
+    pub(super) fn who(capabilities: Value, says: Option<Value>) -> Self {
+        Person { capabilities, says, asked: Arc::default(), changed: Arc::default() }
     }
 
-    fn asked(&self) -> Vec<String> {
+    pub(super) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -60,6 +63,10 @@ impl ClientHandler for Person {
             Some(answer) => Ok(of(answer.clone())),
             None => std::future::pending().await,
         }
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
@@ -111,7 +118,8 @@ fn text(called: &CallToolResult) -> &str {
     &called.content[0].as_text().unwrap().text
 }
 
-const WAYS: [(&str, &str); 4] = [("legacy", "stdio"), ("modern", "stdio"), ("legacy", "http"), ("modern", "http")];
+pub(super) const WAYS: [(&str, &str); 4] =
+    [("legacy", "stdio"), ("modern", "stdio"), ("legacy", "http"), ("modern", "http")];
 const DECLINED: &str = "needs a person's approval, but a person declined it";
 const NOBODY: &str = "needs a person's approval, but the client could not ask its user";
 

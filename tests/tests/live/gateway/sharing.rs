@@ -31,10 +31,14 @@ pub(super) struct Guest {
 }
 
 pub(super) fn gateway(config: config::model::Config) -> Arc<Gateway> {
+    gateway_with(config, GatewayOptions::default())
+}
+
+pub(super) fn gateway_with(config: config::model::Config, options: GatewayOptions) -> Arc<Gateway> {
     let relay = Arc::new(Relay::default());
-    let options = registry::RegistryOptions { handler: Arc::clone(&relay) as _, ..Default::default() };
-    let registry = Registry::new(&component(), config, options).expect("the component starts");
-    Arc::new(Gateway::new(registry, relay, GatewayOptions::default()))
+    let of_registry = registry::RegistryOptions { handler: Arc::clone(&relay) as _, ..Default::default() };
+    let registry = Registry::new(&component(), config, of_registry).expect("the component starts");
+    Arc::new(Gateway::new(registry, relay, options))
 }
 
 impl Guest {

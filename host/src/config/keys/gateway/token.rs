@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::super::super::document::NodeValue;
 use super::super::super::field::{ConfigField, FieldError, ReadContext};
-use super::super::super::model::{RuleConfig, TokenRules, TokenSource, UnexpandedText};
-use super::super::super::section::{ConfigKey, KeyForm, read_keys, schema};
+use super::super::super::model::{ListMode, RuleConfig, TokenRules, TokenSource, UnexpandedText};
+use super::super::super::section::{ChoiceForm, ConfigKey, KeyForm, read_keys, schema};
 use super::super::rules::{read_rules, rules_schema};
 
 /// An entry of `tokens` as written, before it is known to be complete.
@@ -19,6 +19,7 @@ pub(crate) struct TokenDraft {
     capabilities: Option<Vec<String>>,
     groups: Vec<String>,
     rules: Vec<RuleConfig>,
+    list: Option<ListMode>,
 }
 
 type Key = ConfigKey<TokenDraft>;
@@ -67,6 +68,8 @@ pub(crate) const TOKEN: &[Key] = &[
     )
     .about("Rules for calls of this principal, as at the top level.")
     .default("[]"),
+    Key::new("list", KeyForm::choice(&ChoiceForm(&ListMode::ALL, |draft, choice| draft.list = Some(choice))))
+        .about("Which tools this principal is shown, instead of `gateway.list`."),
 ];
 
 /// Reads `tokens`.
@@ -104,6 +107,7 @@ impl TokenDraft {
             capabilities: self.capabilities,
             groups: self.groups,
             rules: self.rules,
+            list: self.list,
         })
     }
 }

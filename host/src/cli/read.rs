@@ -1,0 +1,128 @@
+//! `toolgate read`: finds the calls that a model wrote in a text, without making them.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::contract_json::ReadCallJson;
+use crate::decide::Decide;
+use crate::gate::Gate;
+use crate::logic::Supervisor;
+use crate::logic::types::reading::{KnownTool, ReadCall};
+use crate::words::{ErrorText, NamedCase};
+
+use super::context::CliContext;
+use super::error::CliError;
+use super::printer::Printer;
+use super::requests::ServerResults;
+use super::{style, table};
+
+/// The arguments of `toolgate read`.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The file with the text; standard input if it is missing or -
+    file: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Returns the text to read.
+    pub(super) fn text(&self) -> Result<String, CliError> {
+        read_text(self.file.as_deref())
+    }
+}
+
+/// Reads a text from a file, or from standard input if there is none or its name is `-`.
+pub(super) fn read_text(file: Option<&Path>) -> Result<String, CliError> {
+    match file.filter(|file| *file != Path::new("-")) {
+        Some(file) => std::fs::read_to_string(file)
+            .map_err(|error| CliError::Usage(format!("the text in {} cannot be read: {error}", file.display()))),
+        None => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text)?;
+            Ok(text)
+        }
+    }
+}
+
+/// Prints the calls in a text, which may be calls of any tool.
+pub(super) fn run(printer: &Printer, args: &Args, text: &str, logic: &mut Supervisor) -> Result<ExitCode, CliError> {
+    print(printer, args, text, find_calls(text, &[], logic)?)
+}
+
+/// Prints the calls in a text, read with the schemas of the configured tools.
+pub(super) async fn run_configured(
+    context: &CliContext,
+    args: &Args,
+    text: &str,
+    logic: &mut Supervisor,
+) -> Result<ExitCode, CliError> {
+    ServerResults::new(context, context.connect_all().await);
+    print(context, args, text, find_calls(text, &CallableTools::of(&context.gate)?.known, logic)?)
+}
+
+fn print(printer: &Printer, args: &Args, text: &str, calls: Vec<ReadCall>) -> Result<ExitCode, CliError> {
+    if args.json {
+        printer.print_json(&calls.into_iter().map(ReadCallJson::from).collect::<Vec<_>>())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if calls.is_empty() {
+        style::write_note("the text calls no tool");
+    }
+    let rows = calls.into_iter().map(|call| {
+        let start = usize::try_from(call.start).unwrap_or(usize::MAX).min(text.len());
+        let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
+        [call.name, line.to_string(), call.form.name().to_owned(), call.arguments]
+    });
+    printer.print_colored(&table::draw(&["TOOL", "LINE", "FORM", "ARGUMENTS"], rows))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Finds the calls in a text.
+pub(super) fn find_calls(text: &str, tools: &[KnownTool], logic: &mut Supervisor) -> Result<Vec<ReadCall>, CliError> {
+    logic.read_calls(text, tools)?.map_err(|error| CliError::Usage(error.error_text()))
+}
+
+/// The tools that calls in a text may mean.
+#[derive(Default)]
+pub(super) struct CallableTools {
+    /// By the names that are listed, and by their own names if only one has it.
+    pub known: Vec<KnownTool>,
+    /// The listed names of tools that are known by their own.
+    listed: HashMap<String, String>,
+}
+
+impl CallableTools {
+    /// Returns the tools of a gate.
+    pub(super) fn of(gate: &Gate) -> Result<Self, CliError> {
+        let tools = gate.tools(&gate.style())?.into_iter();
+        Ok(Self::new(tools.map(|tool| (tool.name, tool.tool.tool, tool.input_schema)).collect()))
+    }
+
+    /// Returns these tools, each with its listed name, its own name, and its schema.
+    pub(super) fn new(tools: Vec<(String, String, Option<String>)>) -> Self {
+        let mut uses: HashMap<&str, u32> = HashMap::new();
+        for (listed, own, _) in &tools {
+            *uses.entry(own).or_default() += 1;
+            if listed != own {
+                *uses.entry(listed).or_default() += 1;
+            }
+        }
+        let unique: Vec<_> = tools.iter().filter(|(listed, own, _)| listed != own && uses[own.as_str()] == 1).collect();
+        let known =
+            |name: &String, schema: &Option<String>| KnownTool { name: name.clone(), input_schema: schema.clone() };
+        let by_list = tools.iter().map(|(listed, _, schema)| known(listed, schema));
+        CallableTools {
+            known: by_list.chain(unique.iter().map(|(_, own, schema)| known(own, schema))).collect(),
+            listed: unique.iter().map(|(listed, own, _)| (own.clone(), listed.clone())).collect(),
+        }
+    }
+
+    /// Returns the name by which a tool is called that a text names so.
+    pub(super) fn name_of(&self, written: String) -> String {
+        self.listed.get(&written).cloned().unwrap_or(written)
+    }
+}
