@@ -18,7 +18,6 @@ mod thesaurus;
 mod weights;
 
 use crate::catalog::ExposedTool;
-use crate::json;
 use crate::naming::NamingStyle;
 use crate::types::{Tool, ToolRef};
 pub use index::{SearchIndex, SearchableTool};
@@ -63,13 +62,11 @@ pub struct FoundTool {
 pub fn find(servers: &[(String, Vec<Tool>)], queries: &[String], limit: usize) -> Vec<Vec<SearchHit>> {
     let tools: Vec<(&str, &Tool)> =
         servers.iter().flat_map(|(server, tools)| tools.iter().map(move |tool| (server.as_str(), tool))).collect();
-    let schemas: Vec<Option<json::Value<'_>>> =
-        tools.iter().map(|(_, tool)| json::parse(tool.input_schema.as_deref()?).ok()).collect();
-    let index = SearchIndex::new(tools.iter().zip(&schemas).map(|((server, tool), schema)| SearchableTool {
+    let index = SearchIndex::new(tools.iter().map(|(server, tool)| SearchableTool {
         server,
         name: &tool.name,
         description: tool.description.as_deref(),
-        input_schema: schema.as_ref(),
+        input_schema: tool.input_schema.as_deref(),
     }));
     let told = |hit: IndexHit| {
         let (server, tool) = tools[hit.tool];

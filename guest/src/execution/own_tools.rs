@@ -194,7 +194,7 @@ impl GateState {
                 server,
                 name: &entry.tool.name,
                 description: entry.tool.description.as_deref(),
-                input_schema: entry.schema().map(Document::root),
+                input_schema: entry.tool.input_schema.as_deref(),
             }));
             SearchableTools { tools, index }
         });

@@ -8,7 +8,7 @@ use super::logarithm::log2;
 use super::text::{cut, each_word};
 use super::thesaurus::Thesaurus;
 use super::{names, weights};
-use crate::json::Value;
+use crate::json::{self, Value};
 
 /// The maximum length of a description that is searched, in bytes, and of all that is said about parameters.
 const MAX_DESCRIPTION: usize = 8 * 1024;
@@ -20,10 +20,28 @@ const MAX_DEPTH: usize = 4;
 /// The words of the tools so far.
 struct Collected {
     dictionary: Dictionary,
-    /// Each word of each tool, as its term and its field.
-    found: Vec<(u32, Field)>,
+    /// Each word of each tool.
+    found: Vec<FoundWord>,
     /// Where the words of each tool end in `found`, and how many there are in each field.
     tools: Vec<(usize, [u32; Field::COUNT])>,
+}
+
+/// A word of a tool: its term and its field, in as little room as there can be, since there are many.
+#[derive(Clone, Copy)]
+struct FoundWord(u32);
+
+impl FoundWord {
+    fn new(term: u32, field: Field) -> Self {
+        FoundWord(term << 3 | field as u32)
+    }
+
+    fn term(self) -> usize {
+        (self.0 >> 3) as usize
+    }
+
+    fn field(self) -> Field {
+        Field::ALL[(self.0 & 7) as usize]
+    }
 }
 
 /// Builds the index of some tools.
@@ -74,9 +92,10 @@ fn sorted(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize
 }
 
 fn compare(one: &SearchableTool<'_>, other: &SearchableTool<'_>) -> Ordering {
-    let schema = |tool: &SearchableTool<'_>| tool.input_schema.map(Value::to_json);
-    let by_name = (one.name, one.server, one.description).cmp(&(other.name, other.server, other.description));
-    by_name.then_with(|| schema(one).cmp(&schema(other)))
+    fn key<'a>(tool: &SearchableTool<'a>) -> (&'a str, &'a str, Option<&'a str>, Option<&'a str>) {
+        (tool.name, tool.server, tool.description, tool.input_schema)
+    }
+    key(one).cmp(&key(other))
 }
 
 impl Collected {
@@ -85,8 +104,9 @@ impl Collected {
         self.text(cut(tool.name, MAX_NAME), Field::Name, &mut lengths);
         self.text(cut(tool.server, MAX_NAME), Field::Server, &mut lengths);
         self.text(cut(tool.description.unwrap_or_default(), MAX_DESCRIPTION), Field::Description, &mut lengths);
-        if let Some(schema) = tool.input_schema {
-            self.parameters(schema, MAX_DEPTH, &mut { MAX_DESCRIPTION }, &mut lengths);
+        // Parsed only for as long as it is read: all together would take more room than the index.
+        if let Some(schema) = tool.input_schema.and_then(|schema| json::parse(schema).ok()) {
+            self.parameters(&schema, MAX_DEPTH, &mut { MAX_DESCRIPTION }, &mut lengths);
         }
         self.tools.push((self.found.len(), lengths));
     }
@@ -99,7 +119,7 @@ impl Collected {
                 return;
             }
             let field = if field == Field::Name && is_whole { Field::Whole } else { field };
-            self.found.push((term, field));
+            self.found.push(FoundWord::new(term, field));
             lengths[field as usize] += u32::from(!is_whole);
         });
     }
@@ -142,20 +162,22 @@ impl Collected {
         let mut start = 0;
         let weigh = |(tool, &(end, lengths)): (usize, &(usize, [u32; Field::COUNT]))| {
             let found = &self.found[std::mem::replace(&mut start, end)..end];
-            for &(term, field) in found {
-                let (weight, fields) = &mut weights_of[term as usize];
+            for word in found {
+                let (term, field) = (word.term(), word.field());
+                let (weight, fields) = &mut weights_of[term];
                 let length = lengths[field as usize] as f32 / means[field as usize];
                 *weight += field.weight() / (1.0 - weights::LENGTH + weights::LENGTH * length);
                 *fields |= field.bit();
             }
             let mut name_weight = 0.0;
-            for &(term, field) in found {
-                let (weight, fields) = std::mem::take(&mut weights_of[term as usize]);
+            for word in found {
+                let (term, field) = (word.term(), word.field());
+                let (weight, fields) = std::mem::take(&mut weights_of[term]);
                 // The word was there before.
                 if fields == 0 {
                     continue;
                 }
-                let Term { end, idf } = &mut terms[term as usize];
+                let Term { end, idf } = &mut terms[term];
                 if field == Field::Name {
                     name_weight += *idf;
                 }
@@ -175,8 +197,8 @@ impl Collected {
         let mut seen = vec![(usize::MAX, 0u32); self.dictionary.count()];
         let mut start = 0;
         for (tool, (end, _)) in self.tools.iter().enumerate() {
-            for &(term, _) in &self.found[start..*end] {
-                let (last, count) = &mut seen[term as usize];
+            for word in &self.found[start..*end] {
+                let (last, count) = &mut seen[word.term()];
                 *count += u32::from(*last != tool);
                 *last = tool;
             }

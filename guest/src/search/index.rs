@@ -4,7 +4,6 @@ use super::collect;
 use super::dictionary::Dictionary;
 use super::thesaurus::Thesaurus;
 use super::weights;
-use crate::json::Value;
 
 /// The maximum number of tools in an index: a posting has 24 bits for its tool.
 const MAX_TOOLS: usize = 1 << 24;
@@ -19,7 +18,7 @@ pub struct SearchableTool<'a> {
     /// What the tool does, as its server says.
     pub description: Option<&'a str>,
     /// The JSON Schema of the tool's arguments.
-    pub input_schema: Option<&'a Value<'a>>,
+    pub input_schema: Option<&'a str>,
 }
 
 /// An index over tools.
@@ -122,7 +121,8 @@ pub(super) enum Field {
 }
 
 impl Field {
-    pub(super) const COUNT: usize = 5;
+    pub(super) const ALL: [Field; 5] = [Field::Name, Field::Whole, Field::Server, Field::Description, Field::Parameter];
+    pub(super) const COUNT: usize = Self::ALL.len();
 
     pub(super) fn bit(self) -> u8 {
         1 << self as u8

@@ -1,7 +1,6 @@
 //! What is found, in which order, and that nothing else changes it.
 
 use super::*;
-use crate::json::{self, Value};
 
 /// The tools of the tests: server, name, description.
 const TOOLS: &[(&str, &str, &str)] = &[
@@ -239,8 +238,7 @@ fn each_sentence_of_a_query_finds_its_tool() {
 fn parameters_are_searched_also_within_others() {
     let schema = r#"{"type":"object","properties":{"latitude":{"description":"Where, in degrees"},
         "options":{"properties":{"windSpeed":{}}},"days":{"items":{"properties":{"humidity":{}}}}}}"#;
-    let schema = json::parse(schema).unwrap();
-    let with = SearchableTool { server: "a", name: "x", description: None, input_schema: Some(&schema) };
+    let with = SearchableTool { server: "a", name: "x", description: None, input_schema: Some(schema) };
     let index = SearchIndex::new([with, tool(("b", "y", "nothing of it"))].into_iter());
     for query in ["latitude", "degrees", "wind", "wind_speed", "humidity"] {
         let hits = index.find(query, 9);
@@ -301,7 +299,6 @@ fn the_order_of_parameters_changes_nothing() {
     let told = |order: [usize; 4]| {
         let schema = order.map(|at| parameters[at].as_str()).join(",");
         let schema = format!(r#"{{"properties":{{{schema}}}}}"#);
-        let schema = json::parse(&schema).unwrap();
         let with = SearchableTool { server: "a", name: "x", description: None, input_schema: Some(&schema) };
         let index = SearchIndex::new([with, tool(("b", "city", "An address."))].into_iter());
         ["city address", "zone", "note", "y"].map(|query| index.find(query, 9))
@@ -391,8 +388,7 @@ fn a_deep_schema_is_survived() {
     let deep = (0..100).fold("{}".to_owned(), |inner, _| {
         format!(r#"{{"properties":{{"inner":{inner}}},"anyOf":[1,{{"items":[]}}]}}"#)
     });
-    let deep = json::parse(&deep).unwrap();
-    for schema in [&deep, &Value::Null, &Value::Array(Vec::new())] {
+    for schema in [&deep, "null", "[]", "no JSON"] {
         let tool = SearchableTool { server: "a", name: "b", description: None, input_schema: Some(schema) };
         SearchIndex::new([tool].into_iter()).find("inner", 1);
     }
