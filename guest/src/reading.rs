@@ -17,6 +17,7 @@ mod strings;
 
 use crate::arguments::MAX_TEXT;
 use crate::json::{self, Object, Value};
+use crate::schema::beginning;
 use known::Tools;
 use scan::Scan;
 
@@ -167,14 +168,8 @@ pub(crate) fn as_own_call(text: &str, tool: &str, schema: Option<&Value<'_>>) ->
     (is_own && !is_input && tools.fits(0, &arguments)).then_some(call.arguments)
 }
 
-/// Returns the beginning of a text.
 fn short(text: &str) -> String {
-    let mut letters = text.chars();
-    let mut start: String = letters.by_ref().take(MAX_SHOWN).collect();
-    if letters.next().is_some() {
-        start.push('…');
-    }
-    start
+    beginning(text, MAX_SHOWN)
 }
 
 /// The maximum number of letters of a reading in an error.

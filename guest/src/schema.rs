@@ -354,10 +354,14 @@ fn shown(value: &Value<'_>) -> String {
     }
 }
 
-/// Returns the beginning of a text.
 fn short(text: &str) -> String {
+    beginning(text, MAX_SHOWN)
+}
+
+/// Returns the beginning of a text: at most this many letters.
+pub(crate) fn beginning(text: &str, most: usize) -> String {
     let mut letters = text.chars();
-    let mut start: String = letters.by_ref().take(MAX_SHOWN).collect();
+    let mut start: String = letters.by_ref().take(most).collect();
     if letters.next().is_some() {
         start.push('…');
     }

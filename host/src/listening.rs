@@ -1,5 +1,8 @@
 //! Reading, in a test, what its own thread logs.
 
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
 use tracing::Subscriber;
 use tracing::subscriber::{DefaultGuard, NoSubscriber, set_default, set_global_default};
 
@@ -11,29 +14,32 @@ pub(crate) fn listen(subscriber: impl Subscriber + Send + Sync) -> DefaultGuard 
     set_default(subscriber)
 }
 
-#[test]
-fn a_line_that_another_thread_logs_first_is_heard_all_the_same() {
-    use std::sync::{Arc, Mutex};
-
-    #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
-    impl std::io::Write for Written {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+/// Captures everything that this thread logs, at every level, for as long as the guard lives.
+pub(crate) fn capture() -> (Arc<Mutex<Vec<u8>>>, DefaultGuard) {
+    #[derive(Clone)]
+    struct Into(Arc<Mutex<Vec<u8>>>);
+    impl Write for Into {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
-        fn flush(&mut self) -> std::io::Result<()> {
+        fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
     }
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let into = Into(log.clone());
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || into.clone());
+    (log, listen(subscriber.finish()))
+}
 
+#[test]
+fn a_line_that_another_thread_logs_first_is_heard_all_the_same() {
     let log = || tracing::warn!("from both threads");
-    let written = Written::default();
-    let into = written.clone();
-    let _guard = listen(tracing_subscriber::fmt().with_writer(move || into.clone()).finish());
+    let (written, _guard) = capture();
     std::thread::spawn(log).join().unwrap();
     log();
-    let written = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+    let written = String::from_utf8(written.lock().unwrap().clone()).unwrap();
     assert_eq!(written.matches("from both threads").count(), 1, "{written}");
 }

@@ -67,8 +67,10 @@ impl ResolvedTool {
 enum State {
     /// Waits until these servers have listed their tools.
     Connecting(Vec<String>),
-    /// Waits until some servers have listed their tools, or for the circumstances that rules depend on, to find tools.
+    /// Waits until some servers have listed their tools, to find tools.
     Finding(Search),
+    /// Waits for the circumstances that rules depend on, to find tools.
+    FindingAllowed(Search),
     /// Waits for the circumstances that rules depend on; the reason is that of a filter that asks a person.
     Judging(Option<String>, Rc<ToolConcerns>),
     /// Waits until the call is counted.
@@ -138,8 +140,14 @@ impl Execution {
             }
             (State::Connecting(_), Event::Connected) => self.route(false),
             // Tools of other servers can be found even if one is not available.
-            (State::Finding(_), Event::Connected | Event::Failed(_)) => self.find(false),
-            (State::Finding(_), Event::Circumstances(circumstances)) => self.found(Some(&circumstances)),
+            (State::Finding(search), Event::Connected | Event::Failed(_)) => {
+                let search = search.clone();
+                self.find(search, false)
+            }
+            (State::FindingAllowed(search), Event::Circumstances(circumstances)) => {
+                let search = search.clone();
+                self.found(&search, Some(&circumstances))
+            }
             (State::Connecting(_), Event::Failed(Failed { failure, .. })) => self.connect_failed(&failure),
             (State::Judging(..), Event::Circumstances(circumstances)) => self.judge(&circumstances),
             (State::Counting(..), Event::Counted(counts)) => self.counted(&counts),

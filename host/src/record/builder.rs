@@ -149,7 +149,8 @@ impl RecordBuilder {
     }
 
     /// Masks the arguments and answers of the call with its own masks, also what the caller got unmasked: the state that a
-    /// server wants back, images and audio. If the result is clean, the last answer has none of this, and nothing that the masks would find.
+    /// server wants back, images and audio. If the result is clean, the last answer has none of this, and nothing that
+    /// the masks would find.
     fn mask(&mut self, settings: &KeyedSettings, is_clean: bool, record: &mut Record) -> Result<(), RecordError> {
         let (server, read) = target_server(&record.steps);
         let masks = CallMasks::new(settings, server.as_deref());

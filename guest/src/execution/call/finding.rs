@@ -1,7 +1,7 @@
 //! What a call of one of the gate's own tools does.
 
 use super::{Execution, ResultSource, State};
-use crate::execution::own_tools::{self, OwnTool};
+use crate::execution::own_tools::{self, OwnTool, Search};
 use crate::execution::{Code, Directive, ResultForm, ToolResult};
 use crate::json::{Object, Value};
 use crate::rules::Circumstances;
@@ -23,35 +23,34 @@ impl Execution {
         match means {
             None => self.route(true),
             Some(_) => match own_tools::read_search(&self.call.arguments) {
-                Ok(search) => {
-                    self.state = State::Finding(search);
-                    self.find(true)
-                }
+                Ok(search) => self.find(search, true),
                 Err(why) => self.fail(Code::InvalidArguments, &why),
             },
         }
     }
 
     /// Finds tools. If `may_connect`, servers that have not listed their tools yet are connected first.
-    pub(super) fn find(&mut self, may_connect: bool) -> Directive {
+    pub(super) fn find(&mut self, search: Search, may_connect: bool) -> Directive {
         let gate = self.gate.borrow();
         if may_connect {
             let missing: Vec<_> =
                 gate.catalog.without_offer(&|server| gate.access.selects(server)).map(str::to_owned).collect();
             if !missing.is_empty() {
+                self.state = State::Finding(search);
                 return Directive::Connect(missing);
             }
         }
         let restricts = gate.rules.restricts();
         drop(gate);
-        if restricts { Directive::Circumstances(false) } else { self.found(None) }
+        if !restricts {
+            return self.found(&search, None);
+        }
+        self.state = State::FindingAllowed(search);
+        Directive::Circumstances(false)
     }
 
     /// Ends the call with the tools that are found.
-    pub(super) fn found(&mut self, seen: Option<&Circumstances>) -> Directive {
-        let State::Finding(search) = &self.state else {
-            return self.fail(Code::Internal, "nothing is sought");
-        };
+    pub(super) fn found(&mut self, search: &Search, seen: Option<&Circumstances>) -> Directive {
         let (told, note) = {
             let gate = self.gate.borrow();
             let found = gate.find(search, seen);

@@ -13,7 +13,7 @@ impl State {
     pub(super) fn awaits(&self) -> &'static str {
         match self {
             State::Connecting(_) => "connecting servers",
-            State::Finding(_) => "finding tools",
+            State::Finding(_) | State::FindingAllowed(_) => "finding tools",
             State::Judging(..) => "waiting for the circumstances of the call",
             State::Counting(..) => "waiting until the call is counted",
             State::Asking => "waiting for approval",

@@ -100,6 +100,11 @@ fn tools_of_which_rules_refuse_every_call_are_not_found() {
         let (said, directive) = play(&gate, call("find_tools", "find"), vec![Event::Circumstances(seen)]);
         assert_eq!((said.as_str(), found(directive)), ("circumstances Ok", expected));
     }
+    // A host that does not know the circumstances is not asked for ever, and is told no tool.
+    for (event, code) in [(failed(Failure::Timeout, Phase::NotSent), "Timeout"), (Event::Connected, "Internal")] {
+        let (said, _) = play(&gate, call("find_tools", "find"), vec![event]);
+        assert_eq!(said, format!("circumstances {code}"));
+    }
 }
 
 #[test]

@@ -203,23 +203,3 @@ async fn open<T: wire::Pipe>(wire: &mut Wire<T>) -> String {
     assert_eq!(reply.status, 200, "{reply:?}");
     reply.header("mcp-session-id").expect("a session").to_owned()
 }
-
-/// Captures everything that this thread logs from now on, at every level.
-fn capture() -> (Arc<Mutex<Vec<u8>>>, tracing::subscriber::DefaultGuard) {
-    #[derive(Clone)]
-    struct Into(Arc<Mutex<Vec<u8>>>);
-    impl std::io::Write for Into {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let log = Arc::new(Mutex::new(Vec::new()));
-    let into = Into(log.clone());
-    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || into.clone());
-    (log, crate::listening::listen(subscriber.finish()))
-}

@@ -129,7 +129,7 @@ async fn a_client_that_asks_too_often_waits_and_others_do_not() {
 
 #[tokio::test]
 async fn no_secret_is_logged_or_shown() {
-    let (log, _guard) = capture();
+    let (log, _guard) = crate::listening::capture();
     let door = Running::with(|options| options.tokens = tokens()).await;
     let ann = |ask: Ask| ask.with("Authorization", "Bearer ann-s3cret");
     let logged = || String::from_utf8(log.lock().unwrap().clone()).unwrap();
