@@ -104,6 +104,7 @@ fn failure(dice: &mut Unstructured<'_>) -> Result<Failure> {
         8 => Failure::NeedsAuth("no token".into()),
         9 => Failure::RestartInProgress,
         10 => Failure::RestartFailed("exit code 1".into()),
+        11 => Failure::RulesUnavailable("no store".into()),
         _ => Failure::Http(HttpFailure {
             status: *dice.choose(&STATUSES)?,
             session: dice.arbitrary()?,

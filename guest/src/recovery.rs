@@ -111,9 +111,11 @@ fn examine(failure: &Failure, phase: Phase) -> Meaning {
     match failure {
         Failure::Cancelled | Failure::Rpc(_) => Meaning::Final,
         // These end an operation before anything is sent, and the host has already tried everything.
-        Failure::QueueFull(_) | Failure::NeedsAuth(_) | Failure::RestartInProgress | Failure::RestartFailed(_) => {
-            Meaning::Final
-        }
+        Failure::QueueFull(_)
+        | Failure::NeedsAuth(_)
+        | Failure::RestartInProgress
+        | Failure::RestartFailed(_)
+        | Failure::RulesUnavailable(_) => Meaning::Final,
         // Without a connection nothing can have been sent, whatever the phase says.
         Failure::Connect(_) => Meaning::NotRun(Action::RetryNewSession),
         Failure::Timeout | Failure::Protocol(_) => unanswered(sent),
@@ -165,6 +167,7 @@ fn describe(failure: &Failure) -> String {
         Failure::NeedsAuth(_) => "the server requires authorization".into(),
         Failure::RestartInProgress => "the server is being restarted".into(),
         Failure::RestartFailed(_) => "the server could not be restarted".into(),
+        Failure::RulesUnavailable(_) => "the rules cannot be applied".into(),
     }
 }
 

@@ -120,6 +120,8 @@ pub enum Failure {
     RestartInProgress,
     /// The server could not be restarted.
     RestartFailed(String),
+    /// The host cannot find out what the rules ask for, so nothing was sent.
+    RulesUnavailable(String),
 }
 
 /// A time range from which the host draws.

@@ -11,8 +11,9 @@ use std::time::Instant;
 use crate::gate_settings::LOCAL;
 use crate::logic::types::rules::Caller;
 
+pub use counts::CountMode;
 pub(crate) use counts::LimitCounts;
-pub(crate) use memory::AgentKey;
+pub(crate) use memory::{AgentKey, MOST_AGENTS, MOST_KNOWN, written_label};
 pub use memory::{AgentMemory, RememberedAgent};
 
 /// Returns the time in milliseconds since this program began to count it; it never goes back.

@@ -39,6 +39,7 @@ pub use model::is_id;
 use model::{Config, FilePosition, FileShape, ServerConfig, Settings, TransportKind, UnexpandedText};
 
 use crate::ownership::{self, OwnershipError};
+use crate::sha256::sha256;
 
 /// Reads a configuration file of any known format.
 pub fn load(file: &Path) -> Result<Config, ConfigError> {
@@ -55,7 +56,8 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
         (FileShape::Native, None) => native::read(&document.root)?,
         _ => foreign::read(&document, &found)?,
     };
-    Ok(Config { file: Some(file.to_path_buf()), shape, settings, servers, notices })
+    let digest = Some(sha256(text.as_bytes()));
+    Ok(Config { file: Some(file.to_path_buf()), shape, settings, servers, notices, digest })
 }
 
 /// Returns the configuration to use without a file: the demo server of this program, whose path is `command`.
@@ -73,6 +75,7 @@ pub fn demo(command: String) -> Config {
         settings: Settings::default(),
         servers: vec![server],
         notices: Vec::new(),
+        digest: None,
     }
 }
 

@@ -45,6 +45,8 @@ pub enum Failure {
         /// How long we waited.
         after: Duration,
     },
+    /// The gateway was stopped before the operation ended.
+    Stopped,
     /// The connection failed (refused, unknown host, or a program that does not start); the text says why.
     Connect(String),
     /// The server's program does not exist, so waiting does not help; the text says how to fix that.
@@ -78,6 +80,8 @@ pub enum Failure {
     Restarting,
     /// The server was lost and could not be restarted; the text says why.
     RestartFailed(String),
+    /// What the rules ask for cannot be found out, so nothing was sent; the text says why.
+    RulesUnavailable(String),
 }
 
 /// How a process ended.
@@ -171,14 +175,17 @@ impl RequestError {
     #[must_use]
     pub fn map_texts(mut self, clean: impl Fn(&str) -> Cow<'_, str>) -> Self {
         let texts: &mut [&mut String] = match &mut self.failure {
-            Failure::Cancelled | Failure::Timeout { .. } | Failure::Closed | Failure::Restarting => &mut [],
+            Failure::Cancelled | Failure::Timeout { .. } | Failure::Stopped | Failure::Closed | Failure::Restarting => {
+                &mut []
+            }
             Failure::Connect(text)
             | Failure::NoProgram(text)
             | Failure::Abandoned(text)
             | Failure::Protocol(text)
             | Failure::NeedsAuth(text)
             | Failure::QueueFull(text)
-            | Failure::RestartFailed(text) => &mut [text],
+            | Failure::RestartFailed(text)
+            | Failure::RulesUnavailable(text) => &mut [text],
             Failure::Exited(ProcessExit { stderr, .. }) | Failure::NotReady { stderr, .. } => &mut [stderr],
             Failure::Http(HttpError { body, challenge: Some(challenge), .. }) => &mut [body, challenge],
             Failure::Http(error) => &mut [&mut error.body],
@@ -205,7 +212,8 @@ impl From<&Failure> for types::Failure {
     fn from(failure: &Failure) -> Self {
         match failure {
             Failure::Cancelled => types::Failure::Cancelled,
-            Failure::Timeout { .. } => types::Failure::Timeout,
+            // Nobody waits any longer, as when a deadline has passed.
+            Failure::Timeout { .. } | Failure::Stopped => types::Failure::Timeout,
             Failure::Connect(why) | Failure::NoProgram(why) => types::Failure::Connect(why.clone()),
             Failure::NotReady { method, after, .. } => {
                 types::Failure::Connect(format!("no answer to {method} within {after:?}"))
@@ -226,6 +234,7 @@ impl From<&Failure> for types::Failure {
             Failure::QueueFull(why) => types::Failure::QueueFull(why.clone()),
             Failure::Restarting => types::Failure::RestartInProgress,
             Failure::RestartFailed(why) => types::Failure::RestartFailed(why.clone()),
+            Failure::RulesUnavailable(why) => types::Failure::RulesUnavailable(why.clone()),
         }
     }
 }
@@ -243,6 +252,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Cancelled => f.write_str("cancelled"),
             Failure::Timeout { method, after } => write!(f, "no answer to {method} within {after:?}"),
+            Failure::Stopped => f.write_str("the gateway was stopped"),
             Failure::Connect(why) | Failure::NoProgram(why) => write!(f, "cannot connect: {why}"),
             Failure::NotReady { method, after, stderr } => {
                 write!(f, "no answer to {method} within {after:?}")?;
@@ -258,6 +268,7 @@ impl fmt::Display for Failure {
             Failure::QueueFull(which) => f.write_str(which),
             Failure::Restarting => f.write_str("the server is being restarted"),
             Failure::RestartFailed(why) => write!(f, "the server could not be restarted: {why}"),
+            Failure::RulesUnavailable(why) => write!(f, "the rules cannot be applied: {why}"),
         }
     }
 }

@@ -53,7 +53,7 @@ use crate::logic::{Component, LogicError, Supervisor};
 use crate::registry::{BackendError, GateBackend, Link, Registry};
 use crate::rpc;
 use crate::words::ErrorText;
-use running_calls::RunningCalls;
+use running_calls::{EndReason, RunningCalls};
 
 /// One agent's view of the servers.
 ///
@@ -161,6 +161,16 @@ impl Gate {
         self.number
     }
 
+    /// Returns the name of the session, which is the value of `{{.SESSION_ID}}`.
+    pub(crate) fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    /// Reports whether servers were started for this gate or its session alone.
+    pub(crate) fn has_own_servers(&self) -> bool {
+        !self.scoped_links().is_empty()
+    }
+
     /// Returns the servers behind the gate.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
@@ -180,10 +190,9 @@ impl Gate {
     /// Returns the servers that this gate may use, in the order of the configuration.
     pub fn links(&self) -> Vec<Arc<Link>> {
         let view = self.view();
-        let usable = |id: &str| {
-            let mut lists = [&view.selection, &view.choice].into_iter().flatten();
-            lists.all(|list| list.iter().any(|selected| selected.id == id))
-        };
+        let lists = [&view.selection, &view.choice].into_iter().flatten();
+        let lists: Vec<_> = lists.map(|list| gate_settings::server_ids(list)).collect();
+        let usable = |id: &str| lists.iter().all(|ids| ids.contains(id));
         let links = self.registry.links();
         let enabled = links.iter().filter(|link| link.server().enabled && usable(link.id()));
         enabled.filter_map(|link| self.link(link.id())).collect()
@@ -197,20 +206,9 @@ impl Gate {
 
     /// Returns the tools that the agent may use, of all servers that have listed any.
     pub fn tools(&self, style: &naming::NamingStyle) -> LogicResult<Vec<catalog::ExposedTool>> {
-        self.tools_for(style, None, None)
-    }
-
-    /// Returns the tools that the agent may use with this client program and this trace id.
-    pub(crate) fn tools_for(
-        &self,
-        style: &naming::NamingStyle,
-        client: Option<&str>,
-        trace: Option<&str>,
-    ) -> LogicResult<Vec<catalog::ExposedTool>> {
         let backend = self.sync();
-        let circumstances = self.has_rules().then(|| self.circumstances(client.unwrap_or_default(), trace, false));
-        let ask = |logic: &mut Supervisor, id| logic.tools(id, style, circumstances.as_ref());
-        backend.pool.ask_gate(&backend.gate_offers, 0, ask)
+        let circumstances = backend.has_rules().then(|| self.circumstances("", None, false));
+        backend.tools(style, circumstances.as_ref())
     }
 
     /// Finds tools that the agent may use by what they do, the best first.
@@ -223,8 +221,8 @@ impl Gate {
     }
 
     /// Returns a tool's full definition as its server wrote it.
-    pub fn definition(&self, tool: &ToolRef) -> Option<Box<RawValue>> {
-        Some(self.backend().tools_of(&tool.server)?.definition(&tool.tool)?.raw.clone())
+    pub fn definition(&self, tool: &ToolRef) -> Option<Arc<RawValue>> {
+        self.backend().definition(tool)
     }
 
     /// Returns the default style of tool names.
@@ -286,7 +284,13 @@ impl Gate {
 
     /// Cancels all calls; each ends with the code `cancelled`.
     pub fn cancel_all(&self) {
-        self.calls.cancel_all();
+        self.calls.end_all(EndReason::Cancelled);
+    }
+
+    /// Ends all calls because the gateway stops while their callers wait: each ends as if its deadline had passed, so
+    /// that a tool that may have run is not taken for one that has not.
+    pub fn stop_calls(&self) {
+        self.calls.end_all(EndReason::Stopped);
     }
 
     /// Returns the number of running calls.
@@ -303,7 +307,7 @@ impl Gate {
                 let _ = tokio::time::timeout(limit, self.calls.close()).await;
             }
         }
-        self.calls.cancel_all();
+        self.cancel_all();
         self.calls.close().await;
         let apart: Vec<_> = std::mem::take(&mut *self.scoped_links()).into_values().collect();
         // Another gate of the same session may still use it.
@@ -333,7 +337,13 @@ pub(crate) fn check<'v>(
 ) -> Result<(), GateError> {
     let mut logic = Supervisor::new(component.clone())?;
     find_problems(&mut logic, config)?;
+    // Many principals may have the same rights.
+    let mut checked: Vec<GateView> = Vec::new();
     for (name, view) in views {
+        let view = view.anonymous();
+        if checked.contains(&view) {
+            continue;
+        }
         let id = open_with(&mut logic, config, &view).map_err(|error| match (error, name) {
             (GateError::Settings(text), Some(name)) => {
                 GateError::Settings(format!("rights of principal {name:?}: {text}"))
@@ -341,6 +351,7 @@ pub(crate) fn check<'v>(
             (error, _) => error,
         })?;
         logic.close_gate(id)?;
+        checked.push(view);
     }
     Ok(())
 }

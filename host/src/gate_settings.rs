@@ -1,5 +1,6 @@
 //! Converts the configuration to the component's settings.
 
+use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::agent::Agent;
@@ -33,9 +34,14 @@ pub struct GateView {
     /// Which tools are listed, and under which names others are found; `None` means that all are listed.
     pub listing: Option<Listing>,
     /// The rules for its principal alone.
-    pub rules: Vec<RuleConfig>,
+    pub rules: Vec<rules::Rule>,
     /// Who uses the gate.
     pub agent: Agent,
+}
+
+/// Returns the ids of selected servers, for looking up many.
+pub(crate) fn server_ids(selection: &[filtering::SelectedServer]) -> HashSet<&str> {
+    selection.iter().map(|selected| selected.id.as_str()).collect()
 }
 
 /// Which tools are listed for an agent.
@@ -48,6 +54,13 @@ pub struct Listing {
 }
 
 impl GateView {
+    /// Returns what of the view decides its settings: all but its session and who uses it. Many principals may have the
+    /// same.
+    #[must_use]
+    pub(crate) fn anonymous(&self) -> Self {
+        GateView { session: None, agent: Agent::default(), ..self.clone() }
+    }
+
     /// Returns the view for a new session, with a random id.
     #[must_use]
     pub fn in_new_session(self) -> Self {
@@ -121,7 +134,7 @@ fn search_settings(config: &Config, view: &GateView) -> Option<search::SearchSet
 fn rule_set(config: &Config, servers: &[&ServerConfig], view: &GateView) -> rules::RuleSet {
     let plain = |rules: &[RuleConfig]| rules.iter().map(|rule| rule.rule.clone()).collect::<Vec<_>>();
     let of_servers = servers.iter().filter(|server| server.problem.is_none()).map(|server| server_rules(server));
-    let lists = [plain(&config.settings.rules)].into_iter().chain(of_servers).chain([plain(&view.rules)]);
+    let lists = [plain(&config.settings.rules)].into_iter().chain(of_servers).chain([view.rules.clone()]);
     rules::RuleSet {
         lists: lists.filter(|list| !list.is_empty()).collect(),
         results: config.settings.results.iter().map(|result| result.rule.clone()).collect(),
@@ -144,8 +157,11 @@ fn label_resources(results: &mut Vec<rules::ResultRule>) {
 
 /// Returns settings with all rules of a configuration, also those of single principals, to check them.
 pub(crate) fn check_settings(logic: &mut impl Decide, config: &Config) -> LogicResult<execution::Settings> {
-    let of_tokens = config.settings.gateway.tokens.iter().flat_map(|token| token.rules.iter().cloned());
-    settings(logic, config, &GateView { rules: of_tokens.collect(), ..GateView::default() })
+    let of_tokens = config.settings.gateway.tokens.iter().flat_map(|token| &token.rules);
+    let mut names = HashSet::new();
+    // Several tokens may have the same rule.
+    let rules = of_tokens.map(|rule| &rule.rule).filter(|rule| names.insert(&rule.name)).cloned().collect();
+    settings(logic, config, &GateView { rules, ..GateView::default() })
 }
 
 /// Returns the rules of a server, with the names of its tools in full.
@@ -307,7 +323,8 @@ pub(crate) fn masks_of(settings: &Settings, server: &ServerConfig) -> masking::M
     masks
 }
 
-fn filter_rules(server: &ServerConfig) -> filtering::ServerRules {
+/// Returns the rules of a server that go by the names of its tools.
+pub(crate) fn filter_rules(server: &ServerConfig) -> filtering::ServerRules {
     filtering::ServerRules {
         id: server.id.clone(),
         rules: filtering::Rules { allow: server.allow.clone(), deny: server.deny.clone() },
@@ -337,41 +354,23 @@ fn to_masks(masking: &Masking) -> masking::Masks {
     }
 }
 
-/// Returns the policies about one server, to find rules that match nothing: the general rules, and those of each token
-/// with its principal.
-pub(crate) fn policies_about(config: &Config, server: &str) -> Vec<(Option<String>, filtering::Policy)> {
-    let policy = |rules, view: GateView| filtering::Policy {
-        servers: vec![rules],
-        selection: view.selection,
-        choice: None,
-        read_only: false,
-        destructive: filtering::DestructivePolicy::Allow,
-        capabilities: view.capabilities,
-    };
-    let Some(found) = config.servers.iter().find(|known| known.id == server) else { return Vec::new() };
-    let all = (None, policy(filter_rules(found), GateView::default()));
-    let bare = filter_rules(&ServerConfig::new(server, found.place.clone(), found.kind));
-    let of_tokens =
-        views(config).into_iter().filter(|(_, view)| view.selection.is_some() || view.capabilities.is_some());
-    std::iter::once(all).chain(of_tokens.map(|(name, view)| (Some(name), policy(bare.clone(), view)))).collect()
-}
-
 /// The principal on standard input and output, or if no token is required: the user who runs toolgate.
 pub const LOCAL: &str = "local";
 
 /// Returns the view of each token's principal, in the order of the configuration; without disabled servers, which the
 /// component does not know.
 pub fn views(config: &Config) -> Vec<(String, GateView)> {
-    let usable = |id: &str| config.servers.iter().any(|server| server.id == id && server.enabled);
+    let usable: HashSet<&str> =
+        config.servers.iter().filter(|server| server.enabled).map(|server| server.id.as_str()).collect();
     let selected =
         |(id, tools): &(String, Vec<String>)| filtering::SelectedServer { id: id.clone(), tools: tools.clone() };
     let view = |token: &TokenRules| GateView {
         selection: token
             .selection
             .as_ref()
-            .map(|servers| servers.iter().filter(|(id, _)| usable(id)).map(selected).collect()),
+            .map(|servers| servers.iter().filter(|(id, _)| usable.contains(id.as_str())).map(selected).collect()),
         capabilities: token.capabilities.clone(),
-        rules: token.rules.clone(),
+        rules: token.rules.iter().map(|rule| rule.rule.clone()).collect(),
         agent: Agent {
             principal: token.principal.as_str().into(),
             groups: token.groups.as_slice().into(),

@@ -10,20 +10,27 @@ mod limits;
 mod load;
 mod metrics;
 pub mod pages;
+mod peer_message;
 mod recent;
+mod recorded;
 mod refusal;
+pub mod replica;
 mod seal;
+mod sealing_keys;
+pub mod session_terms;
 mod slow_servers;
 pub mod socket;
 pub mod stdio;
 mod visible_servers;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use tracing::warn;
+use tokio::sync::watch;
+use tracing::{info, warn};
 
 pub use choice::Choice;
 pub use client_session::outcome::KEY as OUTCOME;
@@ -31,18 +38,25 @@ pub use client_session::relay::Relay;
 pub use limits::{ConnectionTimeouts, GatewayLimits, StreamLimits};
 pub use load::{LoadLimiter, LoadStats, RefusalCounts, RefusalReason};
 pub use recent::{RecentCall, RecentCalls};
+pub use replica::ReplicaId;
 
 use crate::config::model::{Config, ListMode};
+use crate::config::resolve::SessionKey;
 use crate::gate::{self, Gate, GateError, GateView, Listing};
 use crate::lock::lock;
 use crate::logic::types::execution::ToolResult;
 use crate::logic::types::{ToolRef, filtering, naming};
 use crate::registry::{ConfigChanges, Registry};
+use crate::sha256::Sha256;
 use crate::shadow::Shadow;
-use client::{ClientFactory, ClientHandler, ClientSink, Principal};
+use client::{ClientFactory, ClientHandler, ClientSink, Principal, draw_session_name};
 use client_session::ClientSession;
+use client_session::shown_tools::SharedToolLists;
 use metrics::ToolCallCounts;
-use seal::StateSealer;
+use recorded::RecordQueries;
+use replica::Replica;
+use seal::{RulesDigest, StateSealer};
+use session_terms::SessionTerms;
 use slow_servers::SlowServers;
 
 /// Options of the gateway.
@@ -56,25 +70,31 @@ pub struct GatewayOptions {
     pub lists: (HashMap<String, ListMode>, ListMode),
     /// What each principal may use; principals without an entry may use everything.
     pub views: HashMap<String, GateView>,
+    /// The keys of sessions and approvals that all replicas have; without any, the gateway draws one.
+    pub session_keys: Vec<SessionKey>,
+    /// The folders of other gateways' records, which are listed beside those of this gateway.
+    pub records: Vec<PathBuf>,
 }
 
 /// The gateway: one MCP server for many clients, each with its own gate.
 pub struct Gateway {
     state: Arc<GatewayState>,
-    /// The sessions shared by clients of 2026-07-28.
-    stateless: Mutex<Vec<SharedSession>>,
+    /// The sessions shared by clients of 2026-07-28, by principal.
+    stateless: Mutex<HashMap<Principal, Vec<SharedSession>>>,
     /// The gates for tool calls from the dashboard and the API, by principal.
     operator_gates: Mutex<HashMap<Principal, Arc<Gate>>>,
     /// The open listeners.
     listeners: Mutex<Vec<OpenListener>>,
     /// The shadow policy that judges finished calls, if there is one.
     shadow: Mutex<Option<Arc<Shadow>>>,
+    /// Whether the gateway is about to stop.
+    draining: watch::Sender<bool>,
+    record_queries: RecordQueries,
     since: SystemTime,
 }
 
 /// A session shared by clients of 2026-07-28 with the same principal and choice.
 struct SharedSession {
-    principal: Principal,
     choice: Option<Choice>,
     session: Arc<ClientSession>,
 }
@@ -96,8 +116,12 @@ pub(crate) struct GatewayState {
     duplicates: Mutex<HashSet<(String, String)>>,
     recent: RecentCalls,
     call_counts: ToolCallCounts,
+    /// The lists of tools that clients are shown now.
+    tool_lists: SharedToolLists,
     /// Seals and verifies the state that clients without a session return.
     sealer: StateSealer,
+    /// What tells this process apart from other replicas, and what it shares with them.
+    replica: Arc<Replica>,
     /// The only exposed server, under its own names.
     expose: Option<String>,
     active: Mutex<Arc<ActiveOptions>>,
@@ -108,6 +132,8 @@ pub(crate) struct GatewayState {
 /// The options in force, and the principals whose access was revoked.
 struct ActiveOptions {
     options: GatewayOptions,
+    /// A digest of the rules by which calls are decided.
+    rules: RulesDigest,
     /// Principals that were removed from the configuration; they may use nothing.
     revoked: HashSet<String>,
 }
@@ -116,6 +142,8 @@ impl Gateway {
     /// Creates a gateway for these servers. `relay` must be the handler that the registry was built with; otherwise
     /// servers cannot ask clients anything.
     pub fn new(registry: Arc<Registry>, relay: Arc<Relay>, options: GatewayOptions) -> Self {
+        let replica = Replica::new(&options.session_keys, registry.store().clone());
+        let rules = rules_digest(&registry, &options);
         let state = Arc::new(GatewayState {
             registry,
             relay,
@@ -123,13 +151,24 @@ impl Gateway {
             duplicates: Mutex::default(),
             recent: RecentCalls::default(),
             call_counts: ToolCallCounts::default(),
-            sealer: StateSealer::new(),
+            tool_lists: SharedToolLists::default(),
+            sealer: StateSealer::new(Arc::clone(&replica)),
+            replica,
             expose: options.expose.clone(),
-            active: Mutex::new(Arc::new(ActiveOptions { options, revoked: HashSet::new() })),
+            active: Mutex::new(Arc::new(ActiveOptions { options, rules, revoked: HashSet::new() })),
             edition: AtomicU64::new(0),
         });
-        let (stateless, operator_gates, listeners, shadow) = Default::default();
-        Gateway { state, stateless, operator_gates, listeners, shadow, since: SystemTime::now() }
+        let (stateless, operator_gates, listeners, shadow, record_queries) = Default::default();
+        Gateway {
+            state,
+            stateless,
+            operator_gates,
+            listeners,
+            shadow,
+            record_queries,
+            draining: watch::Sender::new(false),
+            since: SystemTime::now(),
+        }
     }
 
     /// Applies a new configuration and new options, which clients use from their next request on.
@@ -149,14 +188,19 @@ impl Gateway {
         gate::check(self.state.registry.component(), &mut config, views)?;
         let changes = self.state.registry.set_servers_anew(config, anew)?;
         let before = self.state.active();
-        let same = before.options == GatewayOptions { expose: before.options.expose.clone(), ..options.clone() };
+        let options = GatewayOptions { expose: before.options.expose.clone(), ..options };
+        let same = before.options == options;
+        if before.options.session_keys != options.session_keys {
+            self.state.replica.set_keys(&options.session_keys);
+        }
         let once = before.revoked.iter().chain(before.options.views.keys());
         let revoked: HashSet<_> = once.filter(|name| !options.views.contains_key(*name)).cloned().collect();
-        let shown = Arc::new(ActiveOptions { options, revoked });
+        let rules = rules_digest(self.registry(), &options);
+        let shown = Arc::new(ActiveOptions { options, rules, revoked });
         *lock(&self.state.active) = Arc::clone(&shown);
         self.state.edition.fetch_add(1, Ordering::SeqCst);
         // Only after the revocation is in force, or a revoked principal could open a session again.
-        lock(&self.stateless).retain(|shared| !shown.revoked.contains(&shared.principal.name));
+        lock(&self.stateless).retain(|principal, _| !shown.revoked.contains(&principal.name));
         // Running calls keep their gates.
         lock(&self.operator_gates).clear();
         if !same {
@@ -186,6 +230,28 @@ impl Gateway {
         lock(&self.shadow).clone()
     }
 
+    /// Says from now on that the gateway is not ready because it is about to stop; it serves as before.
+    pub fn start_draining(&self) {
+        if !self.draining.send_replace(true) {
+            info!("the gateway is about to stop, and says that it is not ready");
+        }
+    }
+
+    /// Reports whether the gateway is about to stop.
+    pub fn is_draining(&self) -> bool {
+        *self.draining.borrow()
+    }
+
+    /// Returns a channel that changes when the gateway is about to stop.
+    fn draining_changed(&self) -> watch::Receiver<bool> {
+        self.draining.subscribe()
+    }
+
+    /// Ends the calls of the API and the dashboard because the gateway stops; each gets an answer that says so.
+    fn stop_operator_calls(&self) {
+        lock(&self.operator_gates).values().for_each(|gate| gate.stop_calls());
+    }
+
     /// Registers a listener for the dashboard and the metrics. `name` is a metric label, so there must be few of them.
     pub fn add_listener(&self, name: &'static str, address: String, limiter: Arc<LoadLimiter>) {
         lock(&self.listeners).push(OpenListener { name, address, load: limiter });
@@ -196,9 +262,25 @@ impl ClientFactory for Gateway {
     fn open_client(
         &self,
         principal: &Principal,
+        session: &str,
         sink: Arc<dyn ClientSink>,
     ) -> Result<Arc<dyn ClientHandler>, GateError> {
-        Ok(ClientSession::open(&self.state, principal, Some(sink), None)?)
+        // Sessions come and go; this one stays, and keeps what they share.
+        self.stateless_client(principal, None)?;
+        Ok(ClientSession::open(&self.state, principal, session, Some(sink))?)
+    }
+
+    fn resume_client(
+        &self,
+        principal: &Principal,
+        session: &str,
+        terms: &SessionTerms,
+        sink: Arc<dyn ClientSink>,
+    ) -> Result<Arc<dyn ClientHandler>, GateError> {
+        self.stateless_client(principal, None)?;
+        let client = ClientSession::open(&self.state, principal, session, Some(sink))?;
+        client.resume(terms)?;
+        Ok(client)
     }
 
     fn stateless_client(
@@ -207,22 +289,27 @@ impl ClientFactory for Gateway {
         choice: Option<Choice>,
     ) -> Result<Arc<dyn ClientHandler>, GateError> {
         let mut stateless = lock(&self.stateless);
-        let known = stateless.iter().find(|shared| shared.principal == *principal && shared.choice == choice);
+        let known = stateless.get(principal).into_iter().flatten().find(|shared| shared.choice == choice);
         if let Some(known) = known {
             return Ok(Arc::clone(&known.session) as _);
         }
-        let is_choice = |shared: &SharedSession| shared.principal == *principal && shared.choice.is_some();
-        if stateless.iter().filter(|shared| is_choice(shared)).count() >= MOST_CHOICES {
+        let session = ClientSession::open(&self.state, principal, &draw_session_name().unwrap_or_default(), None)?;
+        choice.clone().map(|choice| session.choose(choice)).transpose()?;
+        let own = stateless.entry(principal.clone()).or_default();
+        if own.iter().filter(|shared| shared.choice.is_some()).count() >= MOST_CHOICES {
             // Clients can choose in many ways, so sessions for choices that nobody uses now end.
-            stateless.retain(|shared| !is_choice(shared) || Arc::strong_count(&shared.session) > 1);
+            own.retain(|shared| shared.choice.is_none() || Arc::strong_count(&shared.session) > 1);
         }
-        let session = ClientSession::open(&self.state, principal, None, choice.clone())?;
-        stateless.push(SharedSession { principal: principal.clone(), choice, session: Arc::clone(&session) });
+        own.push(SharedSession { choice, session: Arc::clone(&session) });
         Ok(session)
     }
 
     fn stateless_clients(&self) -> Vec<Arc<dyn ClientHandler>> {
-        lock(&self.stateless).iter().map(|shared| Arc::clone(&shared.session) as _).collect()
+        lock(&self.stateless).values().flatten().map(|shared| Arc::clone(&shared.session) as _).collect()
+    }
+
+    fn replica(&self) -> &Arc<Replica> {
+        &self.state.replica
     }
 }
 
@@ -294,6 +381,21 @@ impl GatewayState {
     fn active(&self) -> Arc<ActiveOptions> {
         Arc::clone(&lock(&self.active))
     }
+}
+
+/// Returns a digest of the rules by which calls are decided. Replicas with the same configuration have the same one.
+fn rules_digest(registry: &Registry, options: &GatewayOptions) -> RulesDigest {
+    let config = registry.config();
+    let mut digest = Sha256::new();
+    match config.digest {
+        Some(text) => digest.update(text),
+        // It comes from no file, so nobody else has it.
+        None => digest.update(registry.config_version().to_be_bytes()),
+    }
+    let (views, lists): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        (options.views.iter().collect(), options.lists.0.iter().collect());
+    digest.update(format!("{views:?} {lists:?} {:?} {:?} {:?}", options.lists.1, options.names, options.expose));
+    digest.finish()
 }
 
 /// The number of sessions for choices of one principal's clients that are kept although nobody uses them.

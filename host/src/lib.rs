@@ -58,6 +58,7 @@ pub mod logic;
 pub mod record;
 pub mod registry;
 pub mod session;
+pub mod store;
 pub mod transport;
 
 // For the command line, the tests and the benches.

@@ -32,14 +32,13 @@ pub use status::{ConnectionScope, LastError, ReadinessReport, ServerStatus, Warn
 pub use tools::ToolList;
 pub use unmatched::UnmatchedRule;
 
-use crate::agent::{AgentMemory, LimitCounts};
 use crate::condense::Condenser;
 use crate::config::model::{self, Config};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::decide::LogicResult;
 use crate::finished_call::Observe;
-use crate::gate_settings::{GateView, find_problems};
+use crate::gate_settings::{GateView, find_problems, server_ids};
 use crate::logic::{Component, Supervisor};
 #[cfg(feature = "oauth")]
 use crate::oauth::{Browse, TokenStore};
@@ -47,6 +46,7 @@ use crate::queue::QueueStats;
 use crate::record::Recorder;
 use crate::session::{Handler, LogLevel, NullHandler, ServerEvent};
 use crate::stats::CallStats;
+use crate::store::Store;
 use crate::transport::Connect;
 use backends::GateBackends;
 use context::RegistryContext;
@@ -63,10 +63,8 @@ pub struct Registry {
     backends: GateBackends,
     /// Receives calls when they are over.
     observer: RwLock<Option<Arc<dyn Observe>>>,
-    /// What agents have seen, for rules.
-    agent_memory: AgentMemory,
-    /// How often calls fitted rules with limits.
-    limit_counts: LimitCounts,
+    /// How often calls fitted rules with limits, and what agents have seen.
+    store: Store,
 }
 
 /// Runs work that takes a while, such as masking a long result.
@@ -89,6 +87,8 @@ pub struct RegistryOptions {
     pub blocking_runner: BlockingRunner,
     /// The folder for recorded calls; overrides the configuration.
     pub record: Option<PathBuf>,
+    /// What the replicas of a gateway share; the memory of this process by default.
+    pub store: Store,
     /// Takes a person to the page where a server asks for consent; without it, such a server ends in `needs-auth`.
     #[cfg(feature = "oauth")]
     pub browse: Option<Arc<dyn Browse>>,
@@ -153,6 +153,7 @@ impl Default for RegistryOptions {
             lifetime: RegistryLifetime::LongRunning,
             blocking_runner: |work| work(),
             record: None,
+            store: Store::default(),
             #[cfg(feature = "oauth")]
             browse: None,
             #[cfg(feature = "oauth")]
@@ -167,7 +168,7 @@ impl Registry {
         let mut logic = Supervisor::new(component.clone())?;
         find_problems(&mut logic, &mut config)?;
         let config = Arc::new(config);
-        let blocking_runner = options.blocking_runner;
+        let (blocking_runner, store) = (options.blocking_runner, options.store.clone());
         let context = Arc::new(RegistryContext::new(logic, &config, options));
         let links = (0..config.servers.len())
             .map(|place| Link::new(Arc::clone(&context), Arc::clone(&config), place, None, CallStats::default()))
@@ -187,18 +188,9 @@ impl Registry {
             config_version: 0,
             servers_version: 0,
         });
-        let (observer, agent_memory, limit_counts) = Default::default();
+        let observer = RwLock::default();
         let (component, backends) = (component.clone(), GateBackends::new(component));
-        Ok(Arc::new(Registry {
-            component,
-            context,
-            blocking_runner,
-            state,
-            backends,
-            observer,
-            agent_memory,
-            limit_counts,
-        }))
+        Ok(Arc::new(Registry { component, context, blocking_runner, state, backends, observer, store }))
     }
 
     /// Returns the component that decides.
@@ -214,25 +206,18 @@ impl Registry {
             let state = self.state();
             let session = view.session.as_deref();
             // Servers that belong to one gate or one session list their tools for it alone.
-            let selected = |id: &str| {
-                let selection = view.selection.as_ref();
-                selection.is_none_or(|selection| selection.iter().any(|selected| selected.id == id))
-            };
-            let used = |link: &&Arc<Link>| link.server().enabled && selected(link.id());
+            let selected = view.selection.as_ref().map(|selection| server_ids(selection));
+            let is_selected = |id: &str| selected.as_ref().is_none_or(|ids| ids.contains(id));
+            let used = |link: &&Arc<Link>| link.server().enabled && is_selected(link.id());
             let share = state.links.iter().filter(used).all(|link| link.is_shared_for(session));
             (Arc::clone(&state.config), state.config_version, share)
         };
         self.backends.open(&self.component, &config, edition, view, share, seen)
     }
 
-    /// Returns what agents have seen, for rules.
-    pub fn agent_memory(&self) -> &AgentMemory {
-        &self.agent_memory
-    }
-
-    /// Returns how often calls fitted rules with limits.
-    pub(crate) fn limit_counts(&self) -> &LimitCounts {
-        &self.limit_counts
+    /// Returns what the replicas of a gateway share.
+    pub fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Returns the runner for work that takes a while.

@@ -105,7 +105,7 @@ fn replay() {
     let gate = logic.open_gate(&settings).expect("it answers").expect("good settings");
     logic.offer(gate, "demo", &tools.offered).expect("it answers");
     let test = Backtest {
-        dir,
+        dirs: vec![dir],
         candidate: Candidate::default(),
         filter: RecordFilter::default(),
         options: component.options().clone(),

@@ -59,6 +59,17 @@ impl Gateway {
         Gateway { process, address, path }
     }
 
+    /// Returns where it listens.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Has it read its configuration again.
+    pub fn hang_up(&self) {
+        let status = Command::new("kill").args(["-HUP", &self.process.id().to_string()]).status();
+        assert!(status.expect("kill is a program").success(), "it runs");
+    }
+
     /// Opens a connection with a session.
     pub fn connect(&self) -> Client {
         Client::new(self, "")

@@ -153,7 +153,7 @@ pub fn arguments(rng: &mut Rng) -> Value {
 }
 
 fn failure(rng: &mut Rng) -> Value {
-    match rng.below(13) {
+    match rng.below(14) {
         0 => json!({"kind": "cancelled"}),
         1 => json!({"kind": "timeout"}),
         2 => json!({"kind": "connect", "detail": "refused"}),
@@ -165,6 +165,7 @@ fn failure(rng: &mut Rng) -> Value {
         8 => json!({"kind": "needs-auth", "detail": "log in"}),
         9 => json!({"kind": "restart-in-progress"}),
         10 => json!({"kind": "restart-failed", "detail": "no"}),
+        11 => json!({"kind": "rules-unavailable", "detail": "no store"}),
         _ => {
             let status = *rng.pick(&[200, 400, 401, 403, 404, 418, 429, 500, 502, 503, 504]);
             let after = rng.one_in(2).then(|| rng.below(5000));

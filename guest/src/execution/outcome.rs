@@ -356,6 +356,7 @@ pub(super) fn code(failure: &Failure) -> Code {
         Failure::NeedsAuth(_) => Code::NeedsAuth,
         Failure::RestartInProgress => Code::RestartInProgress,
         Failure::RestartFailed(_) => Code::RestartFailed,
+        Failure::RulesUnavailable(_) => Code::NotAllowed,
     }
 }
 
@@ -377,5 +378,6 @@ pub(super) fn describe(failure: &Failure, server: &str) -> String {
         Failure::NeedsAuth(why) => with(format!("server {server:?} needs authorization"), why),
         Failure::RestartInProgress => format!("mcp_restart_in_progress: server {server:?} is being restarted"),
         Failure::RestartFailed(why) => with(format!("mcp_restart_failed: server {server:?} did not restart"), why),
+        Failure::RulesUnavailable(why) => with("its rules cannot be applied, so it was not sent".to_owned(), why),
     }
 }

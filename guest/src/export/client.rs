@@ -78,6 +78,7 @@ fn failed(failed: transport::Failed) -> Failed {
         given::Failure::NeedsAuth(why) => Failure::NeedsAuth(why),
         given::Failure::RestartInProgress => Failure::RestartInProgress,
         given::Failure::RestartFailed(why) => Failure::RestartFailed(why),
+        given::Failure::RulesUnavailable(why) => Failure::RulesUnavailable(why),
     };
     let phase = match failed.phase {
         given::Phase::NotSent => Phase::NotSent,

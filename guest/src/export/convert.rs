@@ -185,7 +185,7 @@ variants! {
     types::Phase { NotSent, Sent }
     types::Failure {
         Cancelled, Timeout, Connect(why), Closed, Exited(code), Http(http), Rpc(rpc), Protocol(why),
-        QueueFull(why), NeedsAuth(why), RestartInProgress, RestartFailed(why)
+        QueueFull(why), NeedsAuth(why), RestartInProgress, RestartFailed(why), RulesUnavailable(why)
     }
     naming::NameProblem { InvalidName, UnknownServer, UnknownTool, Ambiguous }
     naming::Target { Mcp, Anthropic, Openai, Gemini, Cursor }

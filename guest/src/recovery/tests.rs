@@ -91,6 +91,7 @@ fn every_failure_has_its_row_of_the_table() {
         (Failure::NeedsAuth("no token".into()), FINAL),
         (Failure::RestartInProgress, FINAL),
         (Failure::RestartFailed("exit code 1".into()), FINAL),
+        (Failure::RulesUnavailable("no store".into()), FINAL),
     ] {
         assert_eq!(columns(&failure), expected, "{failure:?}");
         assert_eq!(may_have_run(&failure, Phase::Sent), expected == LOST || expected == UNANSWERED, "{failure:?}");

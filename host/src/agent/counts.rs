@@ -10,6 +10,15 @@ use crate::logic::types::rules::{CallCount, CallLimit, LimitScope};
 #[derive(Default)]
 pub(crate) struct LimitCounts(Mutex<HashMap<CountKey, CountedTime>>);
 
+/// Whether a call is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountMode {
+    /// It is made, and counts.
+    Count,
+    /// It is not made.
+    Foresee,
+}
+
 /// The rule, the length of its time in milliseconds, and the principal if each is counted alone.
 type CountKey = (String, u64, Option<String>);
 

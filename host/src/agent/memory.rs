@@ -50,6 +50,21 @@ impl AgentKey {
         };
         AgentKey { principal: String::from(&*agent.principal), part: part.map(str::to_owned) }
     }
+
+    /// Returns the principal.
+    pub(crate) fn principal(&self) -> &str {
+        &self.principal
+    }
+
+    /// Returns the session or the trace, if each has a context of its own.
+    pub(crate) fn part(&self) -> Option<&str> {
+        self.part.as_deref()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_test(principal: &str, part: Option<&str>) -> Self {
+        AgentKey { principal: principal.to_owned(), part: part.map(str::to_owned) }
+    }
 }
 
 impl AgentMemory {
@@ -72,7 +87,7 @@ impl AgentMemory {
     pub(crate) fn learn_from(&self, key: &AgentKey, server: &str, learned: AgentContext, now: u64) {
         // Under one lock, so that no write comes between the look and the lesson.
         let mut agents = lock(&self.0);
-        let label = format!("written:{server}");
+        let label = written_label(server);
         let has_written = agents.get(key).is_some_and(|seen| seen.context.labels.contains(&label));
         let known = if has_written { Vec::new() } else { learned.known };
         add(&mut agents, key, AgentContext { known, ..learned }, now);
@@ -113,6 +128,11 @@ impl AgentMemory {
     }
 }
 
+/// Returns the label of an agent that wrote something to a server after it saw what a stranger may have written.
+pub(crate) fn written_label(server: &str) -> String {
+    format!("written:{server}")
+}
+
 /// Adds what an agent has learned; the values that it used least recently are forgotten first.
 fn add(agents: &mut HashMap<AgentKey, SeenByAgent>, key: &AgentKey, learned: AgentContext, now: u64) {
     if !agents.contains_key(key) && agents.len() >= MOST_AGENTS {
@@ -149,9 +169,9 @@ fn drop_oldest_part(agents: &mut HashMap<AgentKey, SeenByAgent>) {
 }
 
 /// How many agents are remembered.
-const MOST_AGENTS: usize = 10_000;
+pub(crate) const MOST_AGENTS: usize = 10_000;
 /// How many values are known to each: 64 KiB of them, as they are recorded.
-const MOST_KNOWN: usize = 2048;
+pub(crate) const MOST_KNOWN: usize = 2048;
 
 #[cfg(test)]
 mod tests {

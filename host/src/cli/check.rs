@@ -3,10 +3,13 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use crate::config::resolve::server_path;
+use crate::config::model::{Config, TransportKind};
+use crate::config::resolve::{resolve_store, server_path};
+use crate::config::variables::Variables;
 use crate::failure::{Failure as Cause, RequestError};
 use crate::registry::{Link, Unavailable};
 use crate::session::{ListKind, Session};
+use crate::store::{Store, draw_replica_name};
 use serde::Serialize;
 
 use super::context::{CliContext, ServerArgs};
@@ -45,17 +48,28 @@ struct FoundServer {
     prompts: Option<usize>,
 }
 
+/// Whether the store of a gateway's replicas can be reached.
+#[derive(Serialize)]
+struct StoreCheck {
+    ok: bool,
+    start_ms: u64,
+    reason: Option<String>,
+}
+
 #[derive(Serialize)]
 struct CheckReport {
     file: Option<String>,
     notices: Vec<String>,
     servers: Vec<ServerCheck>,
+    /// The store of the gateway; `None` if it is the memory of the process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<StoreCheck>,
     /// Probable mistakes in rules.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
-/// Connects to all servers concurrently and reports on each.
+/// Connects to all servers concurrently, and to the store of the gateway, and reports on each.
 pub(super) async fn run(context: &CliContext, args: &ServerArgs) -> Result<ExitCode, CliError> {
     let links = context.requested_links();
     let checks = links.iter().map(|link| check(context, link, args.timeout));
@@ -72,21 +86,41 @@ pub(super) async fn run(context: &CliContext, args: &ServerArgs) -> Result<ExitC
             None => warnings.push(context.clean(&rule.warning.text)),
         }
     }
-    let any_failed = servers.iter().any(|server| !server.ok && server.disabled.is_none());
+    warnings.extend(copies_warning(&context.gate.registry().config()));
+    // Whoever names servers asks about nothing else.
+    let store = if args.server.is_empty() { check_store(context).await } else { None };
+    let any_failed = servers.iter().any(|server| !server.ok && server.disabled.is_none())
+        || store.as_ref().is_some_and(|store| !store.ok);
     if args.json {
         let config = context.gate.registry().config();
         let file = config.file.as_ref().map(|file| file.display().to_string());
         let notices = config.notices.iter().map(ToString::to_string).collect();
-        context.print_json(&CheckReport { file, notices, servers, warnings })?;
+        context.print_json(&CheckReport { file, notices, servers, store, warnings })?;
     } else {
         let text: String = servers.iter().map(|server| line(context, server)).collect();
         let rules: String = warnings.iter().map(|text| format!("  {}\n", style::stdout().yellow(text))).collect();
-        context.print_colored(&(text + &rules))?;
+        let store = store.map(|store| store_line(context, &store)).unwrap_or_default();
+        context.print_colored(&(text + &store + &rules))?;
         if servers.is_empty() {
             context.print("the configuration has no servers")?;
         }
     }
     Ok(if any_failed { ExitCode::from(SERVER_UNAVAILABLE) } else { ExitCode::SUCCESS })
+}
+
+/// Says which servers every replica starts for itself, if the gateway is set up to have several replicas.
+fn copies_warning(config: &Config) -> Option<String> {
+    let gateway = &config.settings.gateway;
+    let has_replicas = gateway.store.is_some() || !gateway.session_keys.is_empty();
+    let programs = config.servers.iter().filter(|server| server.enabled && server.kind == TransportKind::Stdio);
+    let programs: Vec<_> = programs.map(|server| server.id.as_str()).collect();
+    (has_replicas && !programs.is_empty()).then(|| {
+        format!(
+            "each replica of the gateway starts its own {}: a server that keeps state belongs behind a toolgate of its own, \
+             which all replicas reach over HTTP",
+            programs.join(", ")
+        )
+    })
 }
 
 async fn check(context: &CliContext, link: &Link, timeout: Option<Duration>) -> ServerCheck {
@@ -101,7 +135,7 @@ async fn check(context: &CliContext, link: &Link, timeout: Option<Duration>) -> 
         disabled: matches!(outcome, Err(Unavailable::Disabled)).then_some(true),
         transport: link.server().kind.name(),
         found: FoundServer::default(),
-        start_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        start_ms: elapsed_ms(started),
         reason: None,
         hint: None,
         warnings: Vec::new(),
@@ -129,6 +163,28 @@ async fn check(context: &CliContext, link: &Link, timeout: Option<Duration>) -> 
         }
     }
     checked
+}
+
+/// Connects to the store of the gateway, if it is not the memory of the process.
+async fn check_store(context: &CliContext) -> Option<StoreCheck> {
+    let started = Instant::now();
+    let opened = match resolve_store(&context.gate.registry().config(), &Variables::from_process()) {
+        Ok(url) => Store::redis(&url?.0.0, &draw_replica_name()).map_err(|error| error.to_string()),
+        Err(problem) => Err(problem.to_string()),
+    };
+    let reason = match opened {
+        Ok(store) => {
+            store.tried().await;
+            store.problem().map(|why| format!("the store cannot be reached: {why}"))
+        }
+        Err(why) => Some(why),
+    };
+    let reason = reason.map(|why| context.clean(&why));
+    Some(StoreCheck { ok: reason.is_none(), start_ms: elapsed_ms(started), reason })
+}
+
+fn elapsed_ms(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Counts tools, resources and prompts, and returns which of the lists were cut.
@@ -199,6 +255,15 @@ fn line(context: &CliContext, checked: &ServerCheck) -> String {
         text += &format!("    {} {}\n", style.yellow("warning:"), indented(warning));
     }
     text
+}
+
+fn store_line(context: &CliContext, store: &StoreCheck) -> String {
+    let (style, time) = (style::stdout(), Duration::from_millis(store.start_ms));
+    let id = style.bold("gateway.store");
+    match &store.reason {
+        None => format!("{} {id}  redis · {time:?}\n", style.green("✓")),
+        Some(why) => format!("{} {id}  {}\n", style.red("✗"), indented(&context.clean(why))),
+    }
 }
 
 /// Marks the lines after the first: they may come from a server and must not look like ours.

@@ -13,9 +13,9 @@ use crate::logic::types::rules::Circumstances;
 use crate::logic::types::{Failure, Phase, WaitRange};
 use crate::record::compare::describe_end;
 use crate::record::directive::RecordedDirective;
-use crate::record::line::{MaskedPart, Record};
-use crate::record::{self, BacktestError, ForwardedAnswer, LinePosition, folder};
-use serde_json::json;
+use crate::record::line::MaskedPart;
+use crate::record::{self, ForwardedAnswer, FoundRecord, FoundRecords, folder};
+use serde_json::{Value, json};
 
 use super::context::{self, ConfigFallback};
 use super::error::CliError;
@@ -27,9 +27,9 @@ use super::style;
 pub(super) struct Args {
     /// The id of the call, as the log, `call --json` and `/api/v1/calls` show it
     id: String,
-    /// The folder of the records, if not the configured one
+    /// The folder of the records, if not the configured one; repeat it for several folders
     #[arg(long, value_name = "DIR")]
-    record: Option<PathBuf>,
+    record: Vec<PathBuf>,
     /// Print the record as JSON
     #[arg(long)]
     json: bool,
@@ -38,39 +38,65 @@ pub(super) struct Args {
 /// Finds the record and prints it.
 pub(super) fn run(config: Option<&Path>, args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<ExitCode, CliError> {
     let printer = Printer(Arc::clone(secrets));
-    let dir = match &args.record {
-        Some(dir) => dir.clone(),
-        None => {
+    let dirs = match args.record.as_slice() {
+        [] => {
             let variables = Variables::from_process();
             let (config, _) = context::load_config(config, &variables, ConfigFallback::Fail)?;
             let dir = resolve_record_dir(&config, &variables).map_err(CliError::usage)?;
-            dir.unwrap_or_else(|| folder::default_dir(&variables))
+            vec![dir.unwrap_or_else(|| folder::default_dir(&variables))]
         }
+        dirs => folder::distinct(dirs),
     };
-    let found = record::find(&dir, &args.id).map_err(|error| match error {
-        BacktestError::Damaged { spot, damage } => {
-            CliError::ServerError(format!("the record of call {:?} cannot be trusted: {spot}: {damage}", args.id))
-        }
-        other => CliError::Usage(crate::failure::format_chain(&other)),
-    })?;
-    let Some((spot, record)) = found else {
-        return Err(CliError::NotFound(format!("no call {:?} is recorded in {}", args.id, dir.display())));
+    let FoundRecords { records, damaged } =
+        record::find(&dirs, &args.id).map_err(|error| CliError::Usage(crate::failure::format_chain(&error)))?;
+    let mut distrusted = damaged
+        .iter()
+        .map(|(spot, damage)| format!("the record of call {:?} cannot be trusted: {spot}: {damage}", args.id));
+    let Some((newest, others)) = records.split_first() else {
+        return Err(distrusted.next().map(CliError::ServerError).unwrap_or_else(|| {
+            CliError::NotFound(format!("no call {:?} is recorded in {}", args.id, list(dirs.iter())))
+        }));
     };
+    distrusted.for_each(|text| printer.warn(&text));
+    if !others.is_empty() {
+        let places = list(records.iter().map(|found| &found.dir));
+        printer.warn(&format!("call {:?} is recorded in {} folders: {places}", args.id, records.len()));
+    }
     if args.json {
-        let record = json!({"file": spot.file.display().to_string(), "line": spot.line, "record": record});
-        printer.print_json(&record)?;
+        let mut json = to_json(newest);
+        if !others.is_empty() {
+            json["others"] = others.iter().map(to_json).collect();
+        }
+        printer.print_json(&json)?;
     } else {
-        printer.print(&style::clean(&format_record(&record, &spot)))?;
+        let stories: Vec<_> = records.iter().map(|found| format_record(found, dirs.len() > 1)).collect();
+        printer.print(&style::clean(&stories.join("\n")))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Formats the record of a call for people.
-fn format_record(record: &Record, spot: &LinePosition) -> String {
+fn list<'a>(dirs: impl Iterator<Item = &'a PathBuf>) -> String {
+    dirs.map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn to_json(found: &FoundRecord) -> Value {
+    let FoundRecord { dir, spot, record } = found;
+    json!({
+        "folder": dir.display().to_string(), "file": spot.file.display().to_string(), "line": spot.line,
+        "record": record,
+    })
+}
+
+/// Formats the record of a call for people, with its folder if there are several.
+fn format_record(found: &FoundRecord, of_several: bool) -> String {
+    let FoundRecord { dir, spot, record } = found;
     let mut text = String::new();
     let who = record.principal.as_ref().map(|principal| format!(" by {principal}")).unwrap_or_default();
     let mut line = |line: String| writeln!(text, "{line}").expect("a string takes all that is written");
     line(format!("call {}{who}, {}, {} ms", record.id, record.at, record.ms));
+    if of_several {
+        line(format!("  folder:    {}", dir.display()));
+    }
     line(format!("  name:      {}", record.name));
     let arguments = if record.arguments.is_empty() { "none" } else { &record.arguments };
     line(format!("  arguments: {}", cut(arguments)));
@@ -203,6 +229,7 @@ fn describe_failure(failure: &Failure) -> String {
         Failure::NeedsAuth(why) => format!("the server needs authorization: {why}"),
         Failure::RestartInProgress => "the server is being restarted".to_owned(),
         Failure::RestartFailed(why) => format!("the server could not be restarted: {why}"),
+        Failure::RulesUnavailable(why) => format!("the rules could not be applied: {why}"),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::record::difference::DifferenceKind;
 use crate::record::directive::RecordedDirective;
 use crate::record::{
     Backtest, BacktestError, BacktestReport, CallExample, Candidate, DifferenceGroup, RecordFilter, ReplayMismatch,
-    UnusableServer,
+    UnusableServer, folder,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
@@ -32,8 +32,9 @@ use super::table::{self, count_of, cut};
 /// The arguments of `toolgate replay`.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// The folder of the records
-    dir: PathBuf,
+    /// The folder of the records; those of several folders are replayed together, in the order of time
+    #[arg(value_name = "DIR", required = true)]
+    dirs: Vec<PathBuf>,
     /// Only calls since then: an age such as 7d or 12h, or a date or time (UTC) such as 2026-11-15T17:30:00Z
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<SystemTime>,
@@ -83,7 +84,7 @@ pub(super) fn run(
     };
     let component = if logic.logic.is_some() { Some(logic.component(limits)?) } else { None };
     let backtest = Backtest {
-        dir: args.dir.clone(),
+        dirs: folder::distinct(&args.dirs),
         candidate: Candidate { component, config: config.map(Arc::new) },
         filter: RecordFilter {
             since: args.since.map(|since| Utc::from(since).to_string()),
@@ -110,7 +111,7 @@ pub(super) fn run(
     if args.json {
         printer.print_json(&to_json(&report, &backtest.candidate, !wrong))?;
     } else {
-        print(&printer, &report, &backtest.candidate)?;
+        print(&printer, &report, &backtest)?;
         if empty {
             printer.warn("no call was compared, so --fail-on does not pass");
         } else if !unjudged.is_empty() {
@@ -133,14 +134,15 @@ fn bar(bytes: u64) -> ProgressBar {
     bar
 }
 
-fn print(printer: &Printer, report: &BacktestReport, candidate: &Candidate) -> Result<(), CliError> {
+fn print(printer: &Printer, report: &BacktestReport, backtest: &Backtest) -> Result<(), CliError> {
     let warn = |text: String| printer.warn(&text);
     for UnusableServer { server, reason } in &report.unusable {
         warn(format!("server {server:?}: {reason} (treated as removed)"));
     }
     if report.unfinished > 0 {
         let are = if report.unfinished == 1 { "is" } else { "are" };
-        warn(format!("{} {are} incomplete and {are} skipped", count_of(report.unfinished, "record")));
+        let first = report.first_unfinished.as_ref().map(|first| format!(", first at {first}")).unwrap_or_default();
+        warn(format!("{} {are} incomplete and {are} skipped{first}", count_of(report.unfinished, "record")));
     }
     if report.unreplayable > 0 {
         let count = count_of(report.unreplayable, "call");
@@ -171,7 +173,7 @@ fn print(printer: &Printer, report: &BacktestReport, candidate: &Candidate) -> R
     for (what, count) in &report.missing {
         warn(format!("{} not replayed: {what}", count_of(*count, "call")));
     }
-    let mut text = head(report, candidate);
+    let mut text = head(report, backtest);
     if let Some(first) = &report.first {
         text.push_str(&mismatch(first, report.mismatches));
     }
@@ -202,9 +204,13 @@ fn groups(report: &BacktestReport) -> String {
     text
 }
 
-fn head(report: &BacktestReport, candidate: &Candidate) -> String {
+fn head(report: &BacktestReport, backtest: &Backtest) -> String {
     let BacktestReport { records, same, span, .. } = report;
-    let when = span.as_ref().map(|(first, last)| format!(" of {first} to {last}")).unwrap_or_default();
+    let Backtest { dirs, candidate, .. } = backtest;
+    let mut when = span.as_ref().map(|(first, last)| format!(" of {first} to {last}")).unwrap_or_default();
+    if dirs.len() > 1 {
+        when.push_str(&format!(" in {} folders", dirs.len()));
+    }
     let left = match report.skipped {
         0 => String::new(),
         count => format!(" ({count} skipped)"),
@@ -254,8 +260,12 @@ fn to_json(report: &BacktestReport, candidate: &Candidate, ok: bool) -> Value {
         })
     });
     let group = |((kind, tool, principal), group): (&(DifferenceKind, String, String), &DifferenceGroup)| {
-        let examples = group.examples.values();
-        let examples = examples.map(|one| json!({"id": one.id, "at": one.at, "was": one.was, "now": one.now}));
+        let examples = group.examples.iter().map(|(spot, one)| {
+            json!({
+                "id": one.id, "file": spot.file.display().to_string(), "line": spot.line, "at": one.at, "was": one.was,
+                "now": one.now,
+            })
+        });
         json!({
             "change": kind.name(), "tool": tool, "principal": (!principal.is_empty()).then_some(principal),
             "calls": group.count, "examples": examples.collect::<Vec<_>>(),

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use crate::config::lineage::Role;
+use crate::config::resolve::StoreUrl;
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::failure::format_chain;
@@ -22,6 +23,7 @@ use crate::gateway::stdio::{self, standard};
 use crate::gateway::{Gateway, GatewayLimits, Relay, socket};
 use crate::lock::lock;
 use crate::registry::{self, Registry};
+use crate::store::{Store, draw_replica_name};
 
 use super::context::{self, ConfigFallback};
 use super::error::CliError;
@@ -42,13 +44,13 @@ pub(super) fn run(
     let mut variables = Variables::from_process();
     let (config, origin) = context::load_config(flag, &variables, ConfigFallback::Fail)?;
     context::enter_lineage(&mut variables, origin.as_ref(), Role::Gateway)?;
-    let GatewaySetup { config, options, limits, http, tokens, shadow, secrets: of_gateway } =
-        GatewaySetup::new(args, config, &variables)?;
-    lock(secrets).merge(&of_gateway);
+    let setup = GatewaySetup::new(args, config, &variables)?;
+    lock(secrets).merge(&setup.secrets);
+    let reloader = origin.map(|origin| Reloader::new(args, origin, &variables, &setup, logic, secrets));
+    let GatewaySetup { config, options, limits, stop_times, http, store: store_url, .. } = setup;
     let socket = config.settings.gateway.socket;
-    let reloader = origin.map(|origin| Reloader::new(args, origin, &variables, tokens, shadow, logic, secrets));
     // Handle signals before compiling the component, which may take a moment: SIGHUP must not end the program.
-    let signals = Signals::of_service(limits.grace)?;
+    let signals = Signals::of_service(stop_times)?;
     let component = logic.component(logic.limits())?;
     let mut builder = match http {
         Some(_) => tokio::runtime::Builder::new_multi_thread(),
@@ -61,12 +63,14 @@ pub(super) fn run(
     let runtime_folder = socket::folder(&variables);
     let outcome = runtime.block_on(async {
         let relay = Arc::new(Relay::default());
+        let store = open_store(store_url.as_ref())?;
         let of_registry = registry::RegistryOptions {
             variables,
             handler: Arc::clone(&relay) as _,
             secrets: Arc::clone(secrets),
             blocking_runner: if http.is_some() { |work| tokio::task::block_in_place(work) } else { |work| work() },
-            record: args.record.clone(),
+            record: args.record.first().cloned(),
+            store,
             ..registry::RegistryOptions::default()
         };
         let registry = Registry::new(&component, config, of_registry)?;
@@ -90,6 +94,12 @@ pub(super) fn run(
     outcome.map(|()| ExitCode::SUCCESS)
 }
 
+/// Opens the store that replicas share, or one in the memory of this process.
+pub(super) fn open_store(url: Option<&StoreUrl>) -> Result<Store, CliError> {
+    let opened = url.map(|url| Store::redis(&url.0, &draw_replica_name()));
+    opened.transpose().map(Option::unwrap_or_default).map_err(|error| CliError::Usage(format_chain(&error)))
+}
+
 async fn serve_stdio(
     gateway: &Arc<Gateway>,
     limits: GatewayLimits,
@@ -104,6 +114,7 @@ async fn serve_stdio(
         let mut interrupted = false;
         let stop = async {
             signals.interrupted().await;
+            gateway.start_draining();
             interrupted = true;
         };
         server.serve(&**gateway, input, output, stop).await?;
@@ -124,6 +135,7 @@ async fn serve_http(
 ) -> Result<(), CliError> {
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     let token = if options.tokens.is_empty() { dashboard_token(&mut options, secrets) } else { None };
+    options.store = gateway.registry().store().clone();
     let server = HttpServer::bind(options).await.map_err(|error| CliError::Usage(format_chain(&error)))?;
     style::write_note(&format!("listening on {scheme}://{}/mcp", server.address()));
     if let Some(token) = token {
@@ -133,8 +145,16 @@ async fn serve_http(
     gateway.add_listener("http", format!("{scheme}://{}/mcp", server.address()), server.load());
     let pages = Arc::new(GatewayPages(Arc::clone(gateway)));
     let control = server.control();
+    let drain = async {
+        signals.draining().await;
+        gateway.start_draining();
+    };
+    let stop = async {
+        signals.interrupted().await;
+        gateway.start_draining();
+    };
     tokio::select! {
-        () = server.serve(Arc::clone(gateway) as _, pages, signals.interrupted()) => Ok(()),
+        () = server.serve_with_drain(Arc::clone(gateway) as _, pages, drain, stop) => Ok(()),
         never = keep_reloading(reloader, gateway, ListenerControl::Http(control), signals) => match never {},
     }
 }

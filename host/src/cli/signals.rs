@@ -1,6 +1,8 @@
 //! Signals: the first one ends the program cleanly, the second one at once; a full file ends nothing.
+//!
+//! A service still takes requests for a while after SIGTERM, its drain delay, until another signal ends that.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -8,12 +10,24 @@ use tokio::sync::Notify;
 
 use super::error::INTERRUPTED;
 use super::terminal;
+use crate::lock::lock;
 
 /// Waits for signals on a thread of its own, so that they work while a write or a prompt blocks the rest.
 #[derive(Clone)]
 pub(super) struct Signals {
+    drain: Arc<Notify>,
     interrupt: Arc<Notify>,
     hangup: Arc<Notify>,
+    times: Arc<Mutex<StopTimes>>,
+}
+
+/// How long a service takes to stop.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct StopTimes {
+    /// How long it still takes requests after SIGTERM.
+    pub(super) drain_delay: Duration,
+    /// How long its clients have to finish.
+    pub(super) grace: Duration,
 }
 
 /// What SIGHUP does.
@@ -29,17 +43,18 @@ impl Signals {
     /// Handles SIGINT, SIGTERM and SIGHUP, which end the program cleanly; signals that were ignored at the start stay
     /// ignored.
     pub(super) fn new() -> std::io::Result<Self> {
-        Self::with(HangupAction::Exit, PATIENCE)
+        Self::with(HangupAction::Exit, StopTimes::default())
     }
 
-    /// Handles signals for a service that gives its clients `grace` to finish; SIGHUP reloads the configuration, unless
-    /// the terminal has closed.
-    pub(super) fn of_service(grace: Duration) -> std::io::Result<Self> {
-        Self::with(HangupAction::Reload, grace.saturating_add(PATIENCE))
+    /// Handles signals for a service that takes this long to stop; SIGHUP reloads the configuration, unless the terminal
+    /// has closed.
+    pub(super) fn of_service(times: StopTimes) -> std::io::Result<Self> {
+        Self::with(HangupAction::Reload, times)
     }
 
-    fn with(hangup: HangupAction, patience: Duration) -> std::io::Result<Self> {
-        let signals = Signals { interrupt: Arc::new(Notify::new()), hangup: Arc::new(Notify::new()) };
+    fn with(hangup: HangupAction, times: StopTimes) -> std::io::Result<Self> {
+        let (drain, interrupt, hangup_heard) = Default::default();
+        let signals = Signals { drain, interrupt, hangup: hangup_heard, times: Arc::new(Mutex::new(times)) };
         let heard = signals.clone();
         let at_terminal = has_terminal();
         let reloads = move |signal: SignalKind| {
@@ -54,13 +69,17 @@ impl Signals {
             runtime.block_on(async {
                 let mut signals = listen();
                 let _ = ready.send(Ok(()));
-                while reloads(next(&mut signals).await) {
-                    heard.hangup.notify_one();
+                let first = heard.wait_for_end(&mut signals, &reloads).await;
+                let StopTimes { drain_delay, grace } = *lock(&heard.times);
+                if first == SignalKind::terminate() && !drain_delay.is_zero() {
+                    heard.drain.notify_one();
+                    // The signal that ends the delay is not the one that ends the program at once.
+                    let _ = tokio::time::timeout(drain_delay, heard.wait_for_end(&mut signals, &reloads)).await;
                 }
                 heard.interrupt.notify_one();
                 // Whatever still blocks after this blocks forever; the watchdog stops the remaining servers.
-                let second = async { while reloads(next(&mut signals).await) {} };
-                let _ = tokio::time::timeout(patience, second).await;
+                let last = async { while reloads(next(&mut signals).await) {} };
+                let _ = tokio::time::timeout(grace.saturating_add(PATIENCE), last).await;
                 terminal::restore_echo();
                 std::process::exit(i32::from(INTERRUPTED));
             });
@@ -69,7 +88,17 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Waits for the first signal.
+    /// Sets how long the service takes to stop.
+    pub(super) fn set_times(&self, times: StopTimes) {
+        *lock(&self.times) = times;
+    }
+
+    /// Waits for the signal that begins the drain delay; not every end has one.
+    pub(super) async fn draining(&self) {
+        self.drain.notified().await;
+    }
+
+    /// Waits for the signal that ends the program, and for the end of the drain delay if there is one.
     pub(super) async fn interrupted(&self) {
         self.interrupt.notified().await;
     }
@@ -77,6 +106,21 @@ impl Signals {
     /// Waits until the configuration should be reloaded.
     pub(super) async fn hangup(&self) {
         self.hangup.notified().await;
+    }
+
+    /// Waits for a signal that ends the program, and passes on those before it that reload the configuration.
+    async fn wait_for_end(
+        &self,
+        signals: &mut [(SignalKind, Signal)],
+        reloads: &impl Fn(SignalKind) -> bool,
+    ) -> SignalKind {
+        loop {
+            let kind = next(signals).await;
+            if !reloads(kind) {
+                return kind;
+            }
+            self.hangup.notify_one();
+        }
     }
 }
 

@@ -97,7 +97,8 @@ pub fn import(client: ImportClient, text: &str, file: &Path) -> Result<ImportedC
         }
     });
     servers.iter_mut().for_each(rebase_command);
-    let config = Config { file: Some(file.to_path_buf()), shape: found.shape, settings, servers, notices };
+    let config =
+        Config { file: Some(file.to_path_buf()), shape: found.shape, settings, servers, notices, digest: None };
     let of_all = foreign::settings_entries(&document.root, &found).map(|entry| (entry.key.as_str(), &entry.value));
     let yaml = write::yaml(&config, client.name(), of_all);
     Ok(ImportedConfig { yaml, notices: config.notices })

@@ -3,13 +3,15 @@
 mod call_rules;
 mod lists;
 
+use std::collections::HashMap;
+
 use super::bytes;
 use super::duration;
 use super::keys::server::INHERIT;
 use super::keys::settings::{DESTRUCTIVE, RETRY};
 use super::model::{
-    Config, DestructivePolicy, GatewayRules, InheritEnv, Masking, RetryPolicy, ServerConfig, Settings, TokenRules,
-    ToolConfig,
+    Config, DestructivePolicy, GatewayRules, InheritEnv, Masking, RetryPolicy, ServerConfig, Settings,
+    StoreFailurePolicy, TokenRules, ToolConfig,
 };
 use super::section::name_of;
 use lists::{added_patterns, is_same, removed_patterns};
@@ -20,18 +22,19 @@ pub fn find_loosened(before: &Config, after: &Config) -> Vec<String> {
     let mut rules = LoosenedRules { scope: String::new(), lines: Vec::new() };
     compare_settings(&before.settings, &after.settings, &mut rules);
     compare_gateway(&before.settings.gateway, &after.settings.gateway, &mut rules);
+    let servers: HashMap<_, _> = before.servers.iter().map(|old| (&old.id, old)).collect();
     for new in &after.servers {
-        if let Some(old) = before.servers.iter().find(|old| old.id == new.id) {
+        if let Some(old) = servers.get(&new.id) {
             rules.scope = format!("server {:?}: ", new.id);
             compare_server(old, new, &after.settings.masking, &mut rules);
         }
     }
     // Without tokens, everybody had access already.
     if !before.settings.gateway.tokens.is_empty() {
+        let known: HashMap<_, _> = before.settings.gateway.tokens.iter().map(|old| (&old.principal, old)).collect();
         for new in &after.settings.gateway.tokens {
             rules.scope = format!("principal {:?}: ", new.principal);
-            let mut known = before.settings.gateway.tokens.iter();
-            match known.find(|old| old.principal == new.principal) {
+            match known.get(&new.principal) {
                 Some(old) => compare_principal(old, new, &mut rules),
                 None => rules.add("may use the gateway"),
             }
@@ -126,6 +129,14 @@ fn compare_gateway(before: &GatewayRules, after: &GatewayRules, rules: &mut Loos
     ] {
         rules.compare_bound(key, Some(old), Some(new), bytes::write);
     }
+    let strict = [StoreFailurePolicy::Closed, StoreFailurePolicy::Open];
+    rules.compare_choice(
+        "gateway.on_store_failure",
+        before.on_store_failure,
+        after.on_store_failure,
+        &strict,
+        &StoreFailurePolicy::ALL,
+    );
     rules.compare_bound("gateway.session_idle", Some(before.session_idle), Some(after.session_idle), duration::write);
 }
 

@@ -20,7 +20,9 @@ pub use crate::logic::types::filtering::DestructivePolicy;
 pub use crate::logic::types::recovery::RetryPolicy;
 pub use crate::session::Protocol;
 pub use auth::{ApiKeyLocation, OAuthConfig, OAuthGrant, ServerAuth, TokenAuth};
-pub use gateway::{GatewayNames, GatewayRules, GatewayTls, ListMode, SearchRules, TokenRules, TokenSource};
+pub use gateway::{
+    GatewayNames, GatewayRules, GatewayTls, ListMode, SearchRules, StoreFailurePolicy, TokenRules, TokenSource,
+};
 pub use lifecycle::{HealthProbe, LifecycleRules};
 pub use position::{FilePosition, Notice, Problem, UnexpandedText};
 pub use queues::QueueRules;
@@ -43,6 +45,8 @@ pub struct Config {
     pub servers: Vec<ServerConfig>,
     /// Notices for the author of the file: skipped entries, unknown keys, changed names.
     pub notices: Vec<Notice>,
+    /// The SHA-256 digest of the file's text; `None` for the built-in configuration.
+    pub digest: Option<[u8; 32]>,
 }
 
 /// The format of a configuration file, named after the client that writes it.

@@ -1,6 +1,6 @@
 //! toolgate's own `toolgate.yaml`: read strictly, because a key that does nothing is a mistake.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use super::document::Node;
 use super::error::ConfigError;
@@ -48,15 +48,21 @@ pub(super) fn read(root: &Node) -> Result<ConfigParts, ConfigError> {
     Ok((settings, servers, notices))
 }
 
-/// Checks that no two rules have the same name, since messages and counts name them.
+/// Checks that no two rules have the same name, since messages and counts name them; but tokens may share a rule.
 fn check_rule_names(settings: &Settings, servers: &[ServerConfig]) -> Result<(), ConfigError> {
     let of_servers = servers.iter().flat_map(|server| &server.rules);
     let of_tokens = settings.gateway.tokens.iter().flat_map(|token| &token.rules);
-    let mut names = HashSet::new();
-    for rule in settings.rules.iter().chain(of_servers).chain(of_tokens) {
-        if !names.insert(&rule.rule.name) {
-            let text = format!("another rule has the name {:?} too", rule.rule.name);
-            return Err(ConfigError::invalid(rule.place.clone(), text));
+    let others = settings.rules.iter().chain(of_servers).map(|rule| (rule, false));
+    let mut names = HashMap::new();
+    for (rule, of_token) in others.chain(of_tokens.map(|rule| (rule, true))) {
+        match names.insert(&rule.rule.name, (rule, of_token)) {
+            None => {}
+            // Several principals may have the same rule.
+            Some((same, true)) if of_token && same.rule == rule.rule => {}
+            Some(_) => {
+                let text = format!("another rule has the name {:?} too", rule.rule.name);
+                return Err(ConfigError::invalid(rule.place.clone(), text));
+            }
         }
     }
     Ok(())

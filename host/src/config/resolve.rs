@@ -15,7 +15,7 @@ mod tests;
 use super::model::{Config, Problem, ServerConfig, TransportKind};
 use super::variables::Variables;
 use crate::transport::endpoint::Endpoint;
-pub use gateway::{ResolvedGateway, ResolvedToken, check_tokens, resolve_gateway};
+pub use gateway::{ResolvedGateway, ResolvedToken, SessionKey, StoreUrl, check_tokens, resolve_gateway, resolve_store};
 pub use known::known_secrets;
 pub use oauth::{ResolvedOAuth, resolve_oauth};
 pub use record::resolve_record_dir;

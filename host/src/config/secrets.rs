@@ -29,15 +29,15 @@ pub(super) use names::COMMON_VARIABLES;
 pub use names::{is_harmless_variable, looks_secret};
 use rules::{SecretOrigin, is_credential};
 
-/// Values that must never be shown. `Debug` shows only how many there are.
+/// Values that must never be shown. `Debug` shows only how many there are. Clones share everything until they change.
 #[derive(Clone, Default)]
 pub struct Secrets {
     /// Each value, and whether it is a credential.
-    values: BTreeMap<String, bool>,
+    values: Arc<BTreeMap<String, bool>>,
     /// Finds all forms of all values; built when first needed.
-    finder: OnceLock<Arc<SecretFinder>>,
+    finder: Arc<OnceLock<SecretFinder>>,
     /// The credentials among the values; built when first needed.
-    credentials: OnceLock<Arc<Credentials>>,
+    credentials: Arc<OnceLock<Arc<Credentials>>>,
 }
 
 impl PartialEq for Secrets {
@@ -177,14 +177,15 @@ impl Secrets {
 
     /// Removes a value that is no longer a secret.
     pub fn remove(&mut self, value: &str) {
-        if self.values.remove(value.trim()).is_some() {
+        if self.values.contains_key(value.trim()) {
+            Arc::make_mut(&mut self.values).remove(value.trim());
             self.clear_caches();
         }
     }
 
     /// Removes all values that contain this character.
     pub(super) fn remove_containing(&mut self, character: char) {
-        self.values.retain(|value, _| !value.contains(character));
+        Arc::make_mut(&mut self.values).retain(|value, _| !value.contains(character));
         self.clear_caches();
     }
 
@@ -196,7 +197,7 @@ impl Secrets {
     /// Replaces every secret in a text by `[REDACTED]`, also if it is escaped, percent-encoded, in base64, or in lower
     /// case as in host names. JSON stays JSON.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let build = || Arc::new(SecretFinder::new(self.values.keys().map(String::as_str)));
+        let build = || SecretFinder::new(self.values.keys().map(String::as_str));
         let found = self.finder.get_or_init(build).find(text, names::is_within_word);
         json::redact(text, &found)
     }
@@ -225,19 +226,14 @@ impl Secrets {
 
     /// Keeps a value; a credential from one origin is a credential everywhere.
     fn insert_value(&mut self, value: &str, credential: bool) {
-        match self.values.get_mut(value) {
-            Some(known) if *known || !credential => return,
-            Some(known) => *known = true,
-            None => {
-                self.values.insert(value.to_owned(), credential);
-            }
+        if self.values.get(value).is_none_or(|known| credential && !known) {
+            Arc::make_mut(&mut self.values).insert(value.to_owned(), credential);
+            self.clear_caches();
         }
-        self.clear_caches();
     }
 
     fn clear_caches(&mut self) {
-        self.finder = OnceLock::new();
-        self.credentials = OnceLock::new();
+        (self.finder, self.credentials) = Default::default();
     }
 
     /// Adds the members of a JSON object that are named like secrets, as in the key file of a service.

@@ -164,6 +164,7 @@ mod tests {
             failed(Failure::NeedsAuth("why".to_owned())),
             failed(Failure::RestartInProgress),
             failed(Failure::RestartFailed("why".to_owned())),
+            failed(Failure::RulesUnavailable("why".to_owned())),
             Event::Failed(Failed { failure: Failure::Closed, phase: Phase::NotSent }),
             Event::Reconnected,
             Event::Authenticated,

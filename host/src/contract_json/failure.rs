@@ -60,10 +60,11 @@ impl FailureJson {
             "needs-auth" => Failure::NeedsAuth(detail()),
             "restart-in-progress" => Failure::RestartInProgress,
             "restart-failed" => Failure::RestartFailed(detail()),
+            "rules-unavailable" => Failure::RulesUnavailable(detail()),
             other => {
                 return Err(format!(
                     "unknown kind {other:?} of failure; there are: cancelled, timeout, connect, closed, exited, http, rpc, \
-                     protocol, queue-full, needs-auth, restart-in-progress, restart-failed"
+                     protocol, queue-full, needs-auth, restart-in-progress, restart-failed, rules-unavailable"
                 ));
             }
         })
@@ -99,6 +100,7 @@ impl From<&Failed> for FailureJson {
             Failure::NeedsAuth(why) => with_detail("needs-auth", why),
             Failure::RestartInProgress => of_kind("restart-in-progress"),
             Failure::RestartFailed(why) => with_detail("restart-failed", why),
+            Failure::RulesUnavailable(why) => with_detail("rules-unavailable", why),
         }
     }
 }

@@ -7,9 +7,10 @@ use tracing::{Instrument, debug};
 
 use super::call_options::{CallOptions, CallOutcome};
 use super::call_runner::CallRunner;
-use super::circumstances::CountMode;
 use super::observed_call::ObservedCall;
+use super::running_calls::EndReason;
 use super::{CallEvent, Gate, GateError, OnEvent};
+use crate::agent::CountMode;
 use crate::decide::LogicResult;
 use crate::logic::types::execution::{Directive, Event, ToolCall, ToolResult};
 use crate::logic::{CallTicket, LONG, Supervisor};
@@ -29,7 +30,7 @@ impl Gate {
         let id = call.id.clone();
         let trace = Span::begin("tools/call", &options.caller);
         let observed = ObservedCall::begin(self, options);
-        self.note_activity(options.caller.trace_id());
+        self.note_activity(options.caller.trace_id()).await;
         let (begun, mut directive) = {
             let _decided = trace.step("toolgate.begin");
             self.begin(call, observed.is_some())?
@@ -37,15 +38,25 @@ impl Gate {
         let mut runner = CallRunner::new(self, options, id, trace);
         let abandon_listener = options.events.as_ref().map(|tell| (tell, runner.started()));
         let mut end = CallGuard { call: begun, observed, abandon_listener, is_discarded: false };
+        let mut is_stopped = false;
         let result = async {
             loop {
                 let event = match directive {
                     Directive::Done(result) => break Ok(result),
-                    directive => tokio::select! {
-                        biased;
-                        () = running.cancelled() => Event::Cancelled,
-                        event = runner.run(directive) => event,
-                    },
+                    directive => {
+                        let is_answered = matches!(directive, Directive::Condense(_));
+                        tokio::select! {
+                            biased;
+                            reason = running.end_reason() => match reason {
+                                EndReason::Stopped if !std::mem::replace(&mut is_stopped, true) => {
+                                    runner.stop(is_answered)
+                                }
+                                // A component may go on after it was told to stop; cancelling always ends a call.
+                                _ => Event::Cancelled,
+                            },
+                            event = runner.run(directive) => event,
+                        }
+                    }
                 };
                 if runner.approval_pending {
                     break Err(GateError::Pending);
@@ -61,7 +72,7 @@ impl Gate {
             end.is_discarded = true;
             runner.trace.pending();
         }
-        let called = runner.finish(result?);
+        let called = runner.finish(result?).await;
         if let Some(watched) = &mut end.observed {
             watched.finish(&called);
         }

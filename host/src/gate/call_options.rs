@@ -21,7 +21,7 @@ pub trait Approve: Send + Sync {
 }
 
 /// The outcome of an approval question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Consent {
     /// The person approved this call.
     Yes,
@@ -29,6 +29,8 @@ pub enum Consent {
     No,
     /// Nobody can be asked.
     NoApprover,
+    /// The answer cannot be used; the text says why.
+    Failed(String),
     /// The answer comes with a repeated call: this one ends as [`GateError::Pending`], as if it had not been made.
     Pending,
 }

@@ -10,16 +10,16 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::call_options::{CallOptions, CallOutcome, Consent};
-use super::circumstances::CountMode;
 use super::forwarded::PlainText;
 use super::{CallEvent, Gate, OnEvent, addresses, failures, forwarded, queueing};
+use crate::agent::CountMode;
 use crate::failure::{Failure, RequestError};
 use crate::gate_settings::{RESOURCE_SERVER, offers_resource_tools};
 use crate::json::JsonObject;
 use crate::logic::types::execution::{
     Code, Condensed, Directive, Event, Oversize, Question, Request, Summary, ToolResult,
 };
-use crate::logic::types::rules::{AgentContext, Circumstances};
+use crate::logic::types::rules::AgentContext;
 use crate::logic::types::{ToolRef, WaitRange};
 use crate::queue::{Queue, QueuePermit};
 use crate::registry::{Link, Unavailable};
@@ -145,6 +145,16 @@ impl<'a> CallRunner<'a> {
         }
     }
 
+    /// Returns the event for a call that the gateway ends, whose directive was dropped; `is_answered` if there is a
+    /// result already.
+    pub(super) fn stop(&mut self, is_answered: bool) -> Event {
+        if is_answered {
+            return not_condensed();
+        }
+        let sent = self.sent;
+        self.note_failure(RequestError { failure: Failure::Stopped, sent })
+    }
+
     async fn run_until(&mut self, directive: Directive, deadline: Duration) -> Event {
         let at = self.started + deadline;
         let answered = matches!(directive, Directive::Condense(_));
@@ -153,8 +163,7 @@ impl<'a> CallRunner<'a> {
         self.late_directives += usize::from(carried_out.is_err());
         match carried_out {
             Ok(event) => event,
-            // There is a result; it is just not condensed.
-            Err(_) if answered => Event::Condensed(Condensed { kept: None, summary: None }),
+            Err(_) if answered => not_condensed(),
             Err(_) if !self.sent && wanted.is_some_and(|server| self.is_restarting(&server)) => {
                 self.note_failure(RequestError::unsent(Failure::Restarting))
             }
@@ -179,8 +188,11 @@ impl<'a> CallRunner<'a> {
             Directive::Connect(servers) => self.connect(&servers).await,
             Directive::Reconnect(server) => self.reconnect(&server).await,
             Directive::Wait(range) => self.wait(range).await,
-            Directive::Circumstances(with_known) => Event::Circumstances(self.circumstances(with_known)),
-            Directive::Count(rules) => Event::Counted(self.gate.count(&rules, self.count_mode)),
+            Directive::Circumstances(with_known) => self.circumstances(with_known).await,
+            Directive::Count(rules) => match self.gate.count(&rules, self.count_mode).await {
+                Ok(counted) => Event::Counted(counted),
+                Err(failed) => self.note_failure(failed),
+            },
             Directive::Ask(question) => self.ask(question).await,
             Directive::Condense(oversize) => self.condense(oversize).await,
             Directive::Reauthenticate(server) => self.reauthenticate(&server).await,
@@ -190,12 +202,13 @@ impl<'a> CallRunner<'a> {
     }
 
     /// Builds the outcome of the call.
-    pub(super) fn finish(self, mut result: ToolResult) -> CallOutcome {
+    pub(super) async fn finish(self, mut result: ToolResult) -> CallOutcome {
         let trace = self.options.caller.trace_id();
-        // Once more, because the agent may have been forgotten while the call was running.
-        self.gate.learn(trace, self.labels.clone());
-        if let Some(tool) = &result.tool {
-            self.gate.learn_from(trace, &tool.server, result.learned.take());
+        if let Some(labels) = self.labels.clone() {
+            self.gate.learn_again(trace, labels).await;
+        }
+        if let (Some(tool), Some(learned)) = (&result.tool, result.learned.take()) {
+            self.gate.learn_from(trace, &tool.server, learned).await;
         }
         let latency = self.started.elapsed();
         self.trace.finished(&result);
@@ -218,6 +231,9 @@ impl<'a> CallRunner<'a> {
             // The component masks only the parts of an error that it receives.
             *error = self.gate.mask_error(&tool.server, error.clone());
         }
+        if let Some(RequestError { failure: failure @ Failure::Stopped, .. }) = &called.failure {
+            called.result.text += &format!(" ({failure})");
+        }
         if let Some((reply, text)) = self.forwarded {
             called.result.text = text;
             called.answer = Some(reply);
@@ -231,7 +247,9 @@ impl<'a> CallRunner<'a> {
     async fn request(&mut self, request: Request) -> Event {
         let Request { tool: ToolRef { server, tool }, arguments, forward, learned } = request;
         if server == RESOURCE_SERVER && offers_resource_tools(&self.gate.registry().config(), &self.gate.view()) {
-            self.learn(learned);
+            if let Err(failed) = self.learn(learned).await {
+                return self.note_failure(failed);
+            }
             return Event::Answered(Box::pin(self.gate.call_resource_tool(&tool, &arguments, self.options)).await);
         }
         let link = match self.link(&server) {
@@ -252,6 +270,9 @@ impl<'a> CallRunner<'a> {
             let counted = link.stats().begin();
             self.first_request = Some(FirstRequest { link: Arc::clone(&link), at: self.activity.touch(), counted });
         }
+        if let Err(failed) = self.learn(learned).await {
+            return self.note_failure(failed);
+        }
         let timeouts = self.remaining_timeouts();
         let progress = Some(self.activity.listener(self.options.events.clone()));
         let (method, params) = ("tools/call", rpc::call_params(&tool, &arguments));
@@ -259,7 +280,6 @@ impl<'a> CallRunner<'a> {
         self.emit(CallEvent::Requesting { server, connection: link.number() });
         let mut logs = (self.options.events.is_some() && !self.options.without_logs).then(|| session.events());
         let (span, caller) = self.trace.request(link.id(), method, &params, session.peer(), &self.options.caller);
-        self.learn(learned);
         let answer = pin!(session.request_for(asked, &caller));
         self.sent = true;
         let outcome = match &mut logs {
@@ -291,15 +311,21 @@ impl<'a> CallRunner<'a> {
     }
 
     /// Remembers what the agent learns by sending the call.
-    fn learn(&mut self, learned: Option<AgentContext>) {
-        let labels = |learned: &AgentContext| AgentContext { labels: learned.labels.clone(), known: Vec::new() };
-        self.labels = learned.as_ref().map(labels);
-        self.gate.learn(self.options.caller.trace_id(), learned);
+    async fn learn(&mut self, learned: Option<AgentContext>) -> Result<(), RequestError> {
+        self.labels = None;
+        let Some(learned) = learned else { return Ok(()) };
+        let labels = AgentContext { labels: learned.labels.clone(), known: Vec::new() };
+        self.gate.learn(self.options.caller.trace_id(), learned).await?;
+        self.labels = Some(labels);
+        Ok(())
     }
 
-    fn circumstances(&self, with_known: bool) -> Circumstances {
+    async fn circumstances(&mut self, with_known: bool) -> Event {
         let client = self.options.client.as_deref().unwrap_or_default();
-        self.gate.circumstances(client, self.options.caller.trace_id(), with_known)
+        match self.gate.circumstances_of_call(client, self.options.caller.trace_id(), with_known).await {
+            Ok(circumstances) => Event::Circumstances(circumstances),
+            Err(failed) => self.note_failure(failed),
+        }
     }
 
     /// Connects several servers at the same time; the call can go on if one of them can be used.
@@ -389,6 +415,7 @@ impl<'a> CallRunner<'a> {
         match answer {
             Consent::Yes => Event::Approved(true),
             Consent::No => Event::Approved(false),
+            Consent::Failed(why) => self.note_failure(RequestError::unsent(Failure::RulesUnavailable(why))),
             Consent::NoApprover | Consent::Pending => Event::Unasked,
         }
     }
@@ -482,6 +509,11 @@ impl<'a> CallRunner<'a> {
 const MOST_LATE: usize = 4;
 /// How long a call may wait before its first request if the caller sets no limit.
 const IDLE: Duration = Duration::from_secs(600);
+
+/// Returns the event for a result that arrived in time, but was not condensed in time.
+fn not_condensed() -> Event {
+    Event::Condensed(Condensed { kept: None, summary: None })
+}
 
 /// Returns the single server that a directive waits for.
 fn awaited_server(directive: &Directive) -> Option<&String> {

@@ -1,84 +1,164 @@
 //! What rules see of a gate's calls besides their arguments, and what its agent learns.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tracing::{debug, warn};
 
 use super::Gate;
-use crate::agent::{AgentKey, LimitCounts, clock_ms};
-use crate::config::model::RuleConfig;
+use crate::agent::{AgentKey, CountMode};
+use crate::config::model::StoreFailurePolicy;
+use crate::failure::{Failure, RequestError};
 use crate::gate_settings::all_rules;
-use crate::logic::types::rules::{AgentContext, CallCount, CallLimit, Circumstances};
+use crate::logic::types::rules::{AgentContext, CallCount, CallLimit, Circumstances, Effect, Rule};
+use crate::store::{Store, StoreError, UNREACHABLE};
 
 impl Gate {
-    /// Reports whether the configuration has rules or says what results mean.
+    /// Reports whether there are rules for the agent, or results have a meaning.
     pub(crate) fn has_rules(&self) -> bool {
-        let config = self.registry.config();
-        !config.settings.results.is_empty() || all_rules(&config).next().is_some()
+        self.sync().has_rules()
     }
 
-    /// Returns who calls now, and what the agent has seen.
+    /// Returns who calls now, and what the agent has seen as far as this process knows it. That is enough for lists of
+    /// tools: what they promise is decided when a tool is called.
     pub(crate) fn circumstances(&self, client: &str, trace: Option<&str>, with_known: bool) -> Circumstances {
-        let idle = self.registry.config().settings.context.idle;
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Circumstances {
-            caller: self.view().agent.caller(client),
-            now_ms: u64::try_from(since.as_millis()).ok(),
-            context: self.registry.agent_memory().recall(&self.agent_key(trace), with_known, clock_ms(), idle),
+        let context = self.store().local().recall(&self.agent_key(trace), with_known, self.idle());
+        self.circumstances_with(client, context)
+    }
+
+    /// Returns who calls now, and what the agent has seen on all replicas.
+    pub(super) async fn circumstances_of_call(
+        &self,
+        client: &str,
+        trace: Option<&str>,
+        with_known: bool,
+    ) -> Result<Circumstances, RequestError> {
+        if !self.store().is_shared() {
+            return Ok(self.circumstances(client, trace, with_known));
+        }
+        if !self.uses_context() {
+            return Ok(self.circumstances_with(client, AgentContext::default()));
+        }
+        match self.store().recall(&self.agent_key(trace), with_known, self.idle()).await {
+            Ok(context) => Ok(self.circumstances_with(client, context)),
+            Err(error) => self.go_on_alone(&error).map(|()| self.circumstances(client, trace, with_known)),
         }
     }
 
     /// Notes that the agent is not idle, whether or not rules are asked about its call.
-    pub(super) fn note_activity(&self, trace: Option<&str>) {
-        if self.has_rules() {
-            let idle = self.registry.config().settings.context.idle;
-            self.registry.agent_memory().touch(&self.agent_key(trace), clock_ms(), idle);
+    pub(super) async fn note_activity(&self, trace: Option<&str>) {
+        if !self.has_rules() {
+            return;
+        }
+        let (key, idle) = (self.agent_key(trace), self.idle());
+        self.store().local().touch(&key, idle);
+        if self.store().is_shared() && self.uses_context() {
+            // If rules are asked about the call, they ask the store themselves; if not, the call goes on without it.
+            if let Err(error) = Box::pin(self.store().touch(&key, idle)).await {
+                debug!("an agent's activity is not noted: {error}");
+            }
         }
     }
 
-    /// Remembers what a result of a server taught the agent.
-    pub(super) fn learn_from(&self, trace: Option<&str>, server: &str, learned: Option<AgentContext>) {
-        if let Some(learned) = learned {
-            self.registry.agent_memory().learn_from(&self.agent_key(trace), server, learned, clock_ms());
+    /// Remembers what a result of a server taught the agent. A result that is there is not withheld, so what cannot be
+    /// shared is remembered by this process alone.
+    pub(super) async fn learn_from(&self, trace: Option<&str>, server: &str, learned: AgentContext) {
+        let key = self.agent_key(trace);
+        if self.store().is_shared()
+            && let Err(error) = Box::pin(self.store().learn_from(&key, server, &learned, self.idle())).await
+        {
+            warn!(server, "other replicas do not learn what a result taught {:?}: {error}", key.principal());
         }
+        self.store().local().learn_from(&key, server, learned);
     }
 
-    /// Remembers what the agent has learned.
-    pub(super) fn learn(&self, trace: Option<&str>, learned: Option<AgentContext>) {
-        if let Some(learned) = learned {
-            self.registry.agent_memory().learn(&self.agent_key(trace), learned, clock_ms());
+    /// Remembers what the agent learns by a call, before it is sent.
+    pub(super) async fn learn(&self, trace: Option<&str>, learned: AgentContext) -> Result<(), RequestError> {
+        let key = self.agent_key(trace);
+        if self.store().is_shared() {
+            let shared = Box::pin(self.store().learn(&key, &learned, self.idle())).await;
+            shared.or_else(|error| self.go_on_alone(&error))?;
         }
+        self.store().local().learn(&key, learned);
+        Ok(())
+    }
+
+    /// Remembers once more what the agent learned by a call, since it may have been forgotten while the call was running.
+    pub(super) async fn learn_again(&self, trace: Option<&str>, learned: AgentContext) {
+        let key = self.agent_key(trace);
+        if self.store().is_shared()
+            && !learned.labels.is_empty()
+            && let Err(error) = Box::pin(self.store().learn(&key, &learned, self.idle())).await
+        {
+            warn!("other replicas may forget what {:?} learned by a call: {error}", key.principal());
+        }
+        self.store().local().learn(&key, learned);
     }
 
     /// Counts a call for these rules, in order, or only says what that would give. A rule that is not configured any
     /// more counts as one that has reached its limit.
-    pub(super) fn count(&self, rules: &[String], how: CountMode) -> Vec<CallCount> {
-        let (config, view, now) = (self.registry.config(), self.view(), clock_ms());
+    pub(super) async fn count(&self, rules: &[String], mode: CountMode) -> Result<Vec<CallCount>, RequestError> {
+        let (config, view) = (self.registry.config(), self.view());
         let principal = &*view.agent.principal;
-        let limit = |name: &String| -> Option<CallLimit> {
-            let mut known = all_rules(&config).chain(&view.rules);
-            known.find(|RuleConfig { rule, .. }| rule.name == *name).and_then(|found| found.rule.limit)
+        let limit = |name: &String| -> Option<(String, CallLimit)> {
+            let mut known = all_rules(&config).map(|configured| &configured.rule).chain(&view.rules);
+            Some((name.clone(), known.find(|rule| rule.name == *name)?.limit?))
         };
-        let count = match how {
-            CountMode::Count => LimitCounts::count,
-            CountMode::Foresee => LimitCounts::foresee,
+        let limits: Vec<_> = rules.iter().map(limit).collect();
+        let known: Vec<_> = limits.iter().flatten().cloned().collect();
+        let counted = match self.store().count(&known, principal, mode).await {
+            Ok(counted) => counted,
+            Err(error) => {
+                self.go_on_alone(&error)?;
+                self.store().local().count(&known, principal, mode)
+            }
         };
-        let each = |name: &String| match limit(name) {
-            Some(limit) => count(self.registry.limit_counts(), name, limit, principal, now),
-            None => CallCount { calls: u32::MAX, ends_in_ms: 0 },
+        let mut counted = counted.into_iter();
+        let over = CallCount { calls: u32::MAX, ends_in_ms: 0 };
+        Ok(limits.iter().map(|limit| limit.as_ref().and_then(|_| counted.next()).unwrap_or(over)).collect())
+    }
+
+    /// Decides whether a call goes on by what this process knows alone, although the store did not do what it was asked.
+    fn go_on_alone(&self, error: &StoreError) -> Result<(), RequestError> {
+        match self.registry.config().settings.gateway.on_store_failure {
+            StoreFailurePolicy::Open => {
+                debug!("a call is counted by this process alone: {error}");
+                Ok(())
+            }
+            StoreFailurePolicy::Closed => {
+                debug!("a call is refused: {error}");
+                Err(RequestError::unsent(Failure::RulesUnavailable(UNREACHABLE.to_owned())))
+            }
+        }
+    }
+
+    /// Reports whether a rule may ask what the agent has seen, or change it. Otherwise the store need not be asked.
+    fn uses_context(&self) -> bool {
+        let (config, view) = (self.registry.config(), self.view());
+        let uses = |rule: &Rule| {
+            let reads = |condition: &String| ["labels", "known"].iter().any(|word| condition.contains(word));
+            matches!(rule.effect, Effect::Label(_)) || rule.condition.as_ref().is_some_and(reads)
         };
-        rules.iter().map(each).collect()
+        !config.settings.results.is_empty()
+            || all_rules(&config).map(|configured| &configured.rule).chain(&view.rules).any(uses)
+    }
+
+    fn circumstances_with(&self, client: &str, context: AgentContext) -> Circumstances {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_ms = u64::try_from(since.as_millis()).ok();
+        Circumstances { caller: self.view().agent.caller(client), now_ms, context }
     }
 
     fn agent_key(&self, trace: Option<&str>) -> AgentKey {
         let rules = self.registry.config().settings.context;
         AgentKey::new(&rules, &self.view().agent, self.session.as_deref(), trace)
     }
-}
 
-/// Whether a call is counted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum CountMode {
-    /// It is made, and counts.
-    Count,
-    /// It is not made.
-    Foresee,
+    /// Returns how long an agent may be idle before it is forgotten.
+    fn idle(&self) -> Duration {
+        self.registry.config().settings.context.idle
+    }
+
+    fn store(&self) -> &Store {
+        self.registry.store()
+    }
 }

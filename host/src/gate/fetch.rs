@@ -14,7 +14,6 @@ use crate::logic::LogicError;
 use crate::registry::Link;
 use crate::session::{Caller, OnProgress, Reply, RequestTimeouts, Session, SessionRequest};
 use crate::telemetry::Span;
-use crate::tool_texts::mask_tools;
 
 /// An error of a request for a resource or a prompt.
 pub(crate) enum FetchError {
@@ -27,15 +26,7 @@ pub(crate) enum FetchError {
 impl Gate {
     /// Masks the descriptions of tools, each given with its server; tools of one server must be adjacent.
     pub fn mask_descriptions(&self, tools: &mut [(String, JsonObject)]) -> LogicResult<()> {
-        for of_server in tools.chunk_by_mut(|(one, _), (other, _)| one == other) {
-            let Some(server) = of_server.first().map(|(server, _)| server.clone()) else { continue };
-            if !self.masks(&server) {
-                continue;
-            }
-            let mut tools: Vec<&mut JsonObject> = of_server.iter_mut().map(|(_, tool)| tool).collect();
-            mask_tools(&mut tools, |json| self.mask(&server, json))?;
-        }
-        Ok(())
+        self.backend().mask_descriptions(tools)
     }
 
     /// Reports whether the gate may use anything of this server.

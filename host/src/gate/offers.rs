@@ -52,12 +52,13 @@ impl Gate {
     }
 
     fn take_known_into(&self, backend: &GateBackend) {
-        let is_current = backend.config_version == self.registry.config_version();
+        let is_current = backend.config_version() == self.registry.config_version();
         for link in self.links() {
             let taken = match link.known_tools() {
                 _ if link.is_disabled() => backend.withdraw(link.id()),
                 Some(tools) => backend.offer(link.id(), &tools, is_current).map(drop),
-                None => Ok(()),
+                // Its entry in the configuration has changed, and it has to list its tools again.
+                None => backend.withdraw(link.id()),
             };
             if let Err(error) = taken {
                 warn!(server = link.id(), "cannot update its tools: {error}");
@@ -105,8 +106,11 @@ impl Gate {
 
     fn offer_tools(&self, link: &Link, tools: &Arc<ToolList>) -> Result<Vec<ServerToolChange>, Unavailable> {
         // A gate opened before a server was configured does not know it.
-        let backend =
-            if self.backend().config_version == self.registry.config_version() { self.backend() } else { self.sync() };
+        let backend = if self.backend().config_version() == self.registry.config_version() {
+            self.backend()
+        } else {
+            self.sync()
+        };
         let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for retired in retired.iter().filter_map(Weak::upgrade) {
             // A call that began before the configuration changed may wait for these tools.
@@ -118,7 +122,7 @@ impl Gate {
     }
 
     /// Applies all changes since the last use (view, configuration, tool lists) and returns the backend to use.
-    pub(super) fn sync(&self) -> Arc<GateBackend> {
+    pub(crate) fn sync(&self) -> Arc<GateBackend> {
         let (backend, view) = {
             let current = self.current();
             (Arc::clone(&current.backend), current.view_version)
@@ -127,7 +131,7 @@ impl Gate {
         if backend.has_seen(count) && view == views {
             return backend;
         }
-        let backend = match backend.config_version == self.registry.config_version() && view == views {
+        let backend = match backend.config_version() == self.registry.config_version() && view == views {
             true => backend,
             false => match self.reopen(views) {
                 Ok(backend) => backend,

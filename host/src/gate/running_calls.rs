@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustc_hash::FxBuildHasher;
 use tokio::sync::Notify;
@@ -17,16 +17,40 @@ pub(super) struct RunningCalls {
 
 #[derive(Default)]
 struct CallTable {
-    running: HashMap<u64, (String, Arc<Notify>), FxBuildHasher>,
+    running: HashMap<u64, (String, Arc<EarlyEnd>), FxBuildHasher>,
     next: u64,
     closed: bool,
+}
+
+/// Why a call ends early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EndReason {
+    /// Its caller cancels it, or is gone.
+    Cancelled,
+    /// The gateway stops, and the caller still waits.
+    Stopped,
+}
+
+/// Tells a call to end early; the first reason counts.
+#[derive(Default)]
+struct EarlyEnd {
+    reason: OnceLock<EndReason>,
+    told: Notify,
+}
+
+impl EarlyEnd {
+    fn tell(&self, reason: EndReason) {
+        // A call that is ending already has its reason.
+        let _ = self.reason.set(reason);
+        self.told.notify_one();
+    }
 }
 
 /// A running call, registered while this exists.
 pub(super) struct RunningCall<'a> {
     calls: &'a RunningCalls,
     number: u64,
-    cancelled: Arc<Notify>,
+    end: Arc<EarlyEnd>,
 }
 
 impl RunningCalls {
@@ -38,9 +62,9 @@ impl RunningCalls {
         }
         let number = table.next;
         table.next += 1;
-        let cancelled = Arc::new(Notify::new());
-        table.running.insert(number, (id.to_owned(), Arc::clone(&cancelled)));
-        Some(RunningCall { calls: self, number, cancelled })
+        let end = Arc::new(EarlyEnd::default());
+        table.running.insert(number, (id.to_owned(), Arc::clone(&end)));
+        Some(RunningCall { calls: self, number, end })
     }
 
     /// Cancels the calls with this id; returns whether there were any.
@@ -48,13 +72,13 @@ impl RunningCalls {
         let table = self.table();
         let mut meant = table.running.values().filter(|(running, _)| running == id).peekable();
         let any = meant.peek().is_some();
-        meant.for_each(|(_, cancelled)| cancelled.notify_one());
+        meant.for_each(|(_, end)| end.tell(EndReason::Cancelled));
         any
     }
 
-    /// Cancels all calls.
-    pub(super) fn cancel_all(&self) {
-        self.table().running.values().for_each(|(_, cancelled)| cancelled.notify_one());
+    /// Ends all calls early.
+    pub(super) fn end_all(&self, reason: EndReason) {
+        self.table().running.values().for_each(|(_, end)| end.tell(reason));
     }
 
     /// Rejects new calls, and waits until there are none.
@@ -83,9 +107,14 @@ impl RunningCalls {
 }
 
 impl RunningCall<'_> {
-    /// Waits until the call is cancelled.
-    pub(super) async fn cancelled(&self) {
-        self.cancelled.notified().await;
+    /// Waits until the call must end early, and returns why; after that, it returns at once.
+    pub(super) async fn end_reason(&self) -> EndReason {
+        loop {
+            if let Some(reason) = self.end.reason.get() {
+                return *reason;
+            }
+            self.end.told.notified().await;
+        }
     }
 }
 

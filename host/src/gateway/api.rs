@@ -14,14 +14,15 @@ use super::client::Principal;
 use super::recent::RecentCall;
 use super::visible_servers::VisibleServers;
 use super::{Gateway, bounds, metrics};
-use crate::agent::{RememberedAgent, clock_ms};
+use crate::agent::RememberedAgent;
 use crate::calendar::{Utc, millis};
 use crate::gate::{CallEvent, CallOptions, Gate, GateView, OnEvent};
 use crate::json::to_raw;
 use crate::lock::lock;
-use crate::logic::types::execution::ToolCall;
+use crate::logic::types::execution::{Code, ToolCall};
 use crate::registry::{ReadinessReport, ServerStatus, state_name};
 use crate::shadow::{self, Divergence, ShadowCounts};
+use crate::store::UNREACHABLE;
 use crate::words::NamedCase;
 
 /// A response to an operator.
@@ -35,12 +36,20 @@ pub struct ApiResponse {
 
 impl Gateway {
     /// Reports whether the gateway is ready, by the configured rule, and starts servers that it waits for; a principal
-    /// also gets the warnings of its servers, and the servers that the gateway waits for.
+    /// also gets the warnings of its servers, and the servers that the gateway waits for. A gateway that is about to
+    /// stop is not ready.
     pub fn ready(&self, principal: Option<&Principal>) -> ApiResponse {
-        self.registry().become_ready();
+        let is_draining = self.is_draining();
+        if !is_draining {
+            self.registry().become_ready();
+        }
         let readiness = self.registry().readiness();
-        let status = if readiness.ready { 200 } else { 503 };
-        let mut answer = json!({"ready": readiness.ready});
+        let is_ready = readiness.ready && !is_draining;
+        let status = if is_ready { 200 } else { 503 };
+        let mut answer = json!({"ready": is_ready});
+        if is_draining {
+            answer["draining"] = true.into();
+        }
         match principal {
             Some(principal) => {
                 let seen = self.visible_to(principal);
@@ -48,8 +57,15 @@ impl Gateway {
                 answer["waits_for"] = waits_for.map(|waiting| self.warning(waiting)).collect();
                 answer["warnings"] = self.warnings(&readiness, principal, &seen);
             }
+            // It waits for nothing any more.
+            None if is_draining => {}
             // The names of servers are not for everybody.
             None => answer["waits_for"] = readiness.waits_for.len().into(),
+        }
+        // Without its store, the gateway still makes the calls that need not be counted, so it stays ready.
+        let store = self.registry().store();
+        if store.is_shared() {
+            answer["store"] = if store.problem().is_none() { "reachable" } else { "unreachable" }.into();
         }
         reply(status, &answer)
     }
@@ -66,7 +82,7 @@ impl Gateway {
             statuses.iter().filter(|status| seen.has(&status.server)).map(|status| self.status(status, &seen));
         let body = json!({
             "gateway": self.about(principal),
-            "ready": readiness.ready,
+            "ready": readiness.ready && !self.is_draining(),
             "warnings": self.warnings(&readiness, principal, &seen),
             "servers": servers.collect::<Vec<_>>(),
         });
@@ -107,6 +123,7 @@ impl Gateway {
             "version": env!("CARGO_PKG_VERSION"),
             "since": timestamp(self.since),
             "for_s": seconds_since(self.since),
+            "draining": self.is_draining(),
             "principal": {"name": principal.name, "admin": principal.admin},
         });
         if principal.admin {
@@ -146,39 +163,25 @@ impl Gateway {
     /// Lists recent calls, newest first: the principal's own, or all for admins.
     pub fn calls(&self, principal: &Principal, most: usize) -> ApiResponse {
         let own = |call: &RecentCall| principal.admin || call.principal == principal.name;
-        let calls = self.recent().last(most, own).into_iter().map(|call| {
-            json!({
-                "id": call.id,
-                "at": timestamp(call.at),
-                "principal": call.principal,
-                "name": call.name,
-                "server": call.tool.as_ref().map(|tool| &tool.server),
-                "tool": call.tool.as_ref().map(|tool| &tool.tool),
-                "code": call.code.name(),
-                "is_error": call.code != crate::logic::types::execution::Code::Ok,
-                "attempts": call.attempts,
-                "latency_ms": millis(call.latency),
-                "trace": call.trace,
-            })
-        });
-        let calls: Vec<_> = calls.collect();
+        let calls: Vec<_> = self.recent().last(most, own).iter().map(call_json).collect();
         self.redacted(&json!({"calls": calls}).to_string())
     }
 
     /// Lists the agents that have seen something that rules remember: the principal's own, or all for admins.
-    pub fn agents(&self, principal: &Principal) -> ApiResponse {
+    pub async fn agents(&self, principal: &Principal) -> Result<ApiResponse, ApiResponse> {
         let idle = self.registry().config().settings.context.idle;
-        let agents = self.registry().agent_memory().agents(clock_ms(), idle).into_iter();
-        let agents = agents.filter(|agent| principal.admin || agent.principal == principal.name).map(|agent| {
-            let RememberedAgent { principal, part, labels, known } = agent;
-            json!({"principal": principal, "part": part, "labels": labels, "known": known})
-        });
+        let agents = self.registry().store().agents(idle).await.map_err(|_| no_store())?;
+        let agents =
+            agents.into_iter().filter(|agent| principal.admin || agent.principal == principal.name).map(|agent| {
+                let RememberedAgent { principal, part, labels, known } = agent;
+                json!({"principal": principal, "part": part, "labels": labels, "known": known})
+            });
         let agents: Vec<_> = agents.collect();
-        self.redacted(&json!({"agents": agents}).to_string())
+        Ok(self.redacted(&json!({"agents": agents}).to_string()))
     }
 
     /// Forgets what the agents of a principal, or all, have seen.
-    pub fn reset_agents(&self, body: &[u8]) -> Result<ApiResponse, ApiResponse> {
+    pub async fn reset_agents(&self, body: &[u8]) -> Result<ApiResponse, ApiResponse> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Body {
@@ -187,7 +190,7 @@ impl Gateway {
         }
         let wrong = |_| error(400, "send {\"principal\": a name}, or {} for all");
         let Body { principal } = serde_json::from_slice(body).map_err(wrong)?;
-        let forgotten = self.registry().agent_memory().reset(principal.as_deref());
+        let forgotten = self.registry().store().reset(principal.as_deref()).await.map_err(|_| no_store())?;
         tracing::warn!(principal, "an operator made the gateway forget what {forgotten} agents have seen");
         Ok(reply(200, &json!({"forgotten": forgotten})))
     }
@@ -340,7 +343,7 @@ impl Gateway {
     }
 
     /// Returns a response without secrets.
-    fn redacted(&self, body: &str) -> ApiResponse {
+    pub(super) fn redacted(&self, body: &str) -> ApiResponse {
         ApiResponse { status: 200, body: self.redact(body) }
     }
 
@@ -350,13 +353,34 @@ impl Gateway {
     }
 }
 
+/// Describes a finished call.
+pub(super) fn call_json(call: &RecentCall) -> Value {
+    json!({
+        "id": call.id,
+        "at": timestamp(call.at),
+        "principal": call.principal,
+        "name": call.name,
+        "server": call.tool.as_ref().map(|tool| &tool.server),
+        "tool": call.tool.as_ref().map(|tool| &tool.tool),
+        "code": call.code.name(),
+        "is_error": call.code != Code::Ok,
+        "attempts": call.attempts,
+        "latency_ms": millis(call.latency),
+        "trace": call.trace,
+    })
+}
+
 /// Returns the response for something that failed in the gateway.
 fn failed(why: impl std::error::Error) -> ApiResponse {
     error(500, &why.to_string())
 }
 
-fn error(status: u16, text: &str) -> ApiResponse {
+pub(super) fn error(status: u16, text: &str) -> ApiResponse {
     reply(status, &json!({"error": text}))
+}
+
+fn no_store() -> ApiResponse {
+    error(503, UNREACHABLE)
 }
 
 fn reply(status: u16, body: &Value) -> ApiResponse {

@@ -28,18 +28,6 @@ pub(super) fn check_uri(uri: &str) -> Result<(), RpcError> {
     check_length("resource URI", uri, MOST_URI)
 }
 
-/// Checks the size of a client's capabilities, which the session stores.
-pub(super) fn check_capabilities(capabilities: &str) -> Result<(), RpcError> {
-    if capabilities.len() <= MOST_CAPABILITIES {
-        return Ok(());
-    }
-    let text = format!(
-        "initialize: these capabilities (roots, sampling, elicitation) have {} bytes; the limit is {MOST_CAPABILITIES}",
-        capabilities.len()
-    );
-    Err(RpcError::new(INVALID_PARAMS, text))
-}
-
 /// Checks the number and total size of the resources that one client subscribes to.
 pub(super) fn check_subscriptions<'a>(uris: impl Iterator<Item = &'a str>) -> Result<(), RpcError> {
     let (mut count, mut bytes) = (0, 0);
@@ -81,9 +69,6 @@ const ELLIPSIS: &str = "…";
 const SHOWN: usize = 128;
 /// The maximum length of a name: more than MCP's 128 characters plus any prefix of toolgate.
 const MOST_NAME: usize = 1 << 10;
-/// The maximum length of a resource URI.
-/// The maximum size of a client's capabilities.
-const MOST_CAPABILITIES: usize = 16 << 10;
 /// The maximum number of resources that one client subscribes to.
 const MOST_WATCHED: usize = 1000;
 /// The maximum total size of their URIs.
@@ -116,10 +101,6 @@ mod tests {
             assert_eq!(error.code, -32602);
             assert!(error.message.starts_with("invalid ") && error.message.len() < 300, "{}", error.message);
         }
-        assert!(
-            check_capabilities(&"c".repeat(16 << 10)).is_ok()
-                && check_capabilities(&"c".repeat((16 << 10) + 1)).is_err()
-        );
     }
 
     #[test]

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::choice::Choice;
+use super::replica::Replica;
+use super::sealing_keys::random;
+use super::session_terms::SessionTerms;
 use crate::failure::RpcError;
 use crate::gate::{GateError, LOCAL};
 use crate::rpc::{self, Message};
+use crate::sha256::hex;
 use crate::transport::BoxFuture;
 
 /// The identity of a client, from its token.
@@ -93,7 +97,10 @@ pub struct ClientMessage {
 ///
 /// It says of the next message whether it expects a response, and its id. The message counts until the guard is dropped.
 /// If it exceeds a limit, the error is the response to it.
-pub type Admission = Box<dyn Fn(bool, Option<&str>) -> Result<AdmissionGuard, String> + Send + Sync>;
+pub type Admission = Box<dyn for<'m> Fn(bool, Option<&'m str>) -> Admitted<'m> + Send + Sync>;
+
+/// Waits until one message of a batch is admitted or refused.
+pub type Admitted<'m> = BoxFuture<'m, Result<AdmissionGuard, String>>;
 
 /// Counts one message against the limits until it is dropped.
 pub type AdmissionGuard = Box<dyn Any + Send>;
@@ -147,19 +154,43 @@ pub trait ClientHandler: Send + Sync + 'static {
     /// Ends subscriptions, which have no end of their own, because the listener is about to close.
     fn end_subscriptions(&self);
 
-    /// Cancels all running requests; each gets a response that says so.
+    /// Ends all running requests because the gateway stops; each gets a response that says so, and that a tool may have
+    /// run.
     fn cancel(&self);
 
     /// Closes the session after the client has disconnected.
     fn close(self: Arc<Self>) -> BoxFuture<'static, ()>;
+
+    /// Returns what `initialize` fixed; `None` if it has not succeeded.
+    fn terms(&self) -> Option<SessionTerms>;
+
+    /// Reports whether the session has something that is lost when it leaves the memory of this process.
+    fn holds_state(&self) -> bool;
+
+    /// Takes over what the client has changed through other replicas since `initialize`.
+    fn sync_changes(self: Arc<Self>) -> BoxFuture<'static, ()>;
+
+    /// Tells the client that it may have missed notifications of changes.
+    fn announce_missed(&self);
 }
 
 /// Opens client sessions.
 pub trait ClientFactory: Send + Sync + 'static {
-    /// Opens a session for a client of the initialize era; `sink` carries what the gateway sends on its own.
+    /// Opens a session with this name for a client of the initialize era; `sink` carries what the gateway sends on its
+    /// own.
     fn open_client(
         &self,
         principal: &Principal,
+        session: &str,
+        sink: Arc<dyn ClientSink>,
+    ) -> Result<Arc<dyn ClientHandler>, GateError>;
+
+    /// Opens a session that has been initialized before, by this replica or another.
+    fn resume_client(
+        &self,
+        principal: &Principal,
+        session: &str,
+        terms: &SessionTerms,
         sink: Arc<dyn ClientSink>,
     ) -> Result<Arc<dyn ClientHandler>, GateError>;
 
@@ -173,6 +204,14 @@ pub trait ClientFactory: Send + Sync + 'static {
 
     /// Returns the existing handlers of clients of 2026-07-28.
     fn stateless_clients(&self) -> Vec<Arc<dyn ClientHandler>>;
+
+    /// Returns what tells this replica of the gateway apart, and what it shares with others.
+    fn replica(&self) -> &Arc<Replica>;
+}
+
+/// Draws the name of a session: 32 hexadecimal digits; `None` if there are no random numbers.
+pub(super) fn draw_session_name() -> Option<String> {
+    random::<16>().map(|bytes| hex(&bytes))
 }
 
 /// The error for a batch in a version that has none.

@@ -22,6 +22,8 @@ mod request_context;
 mod resource_links;
 mod resources;
 mod server_request;
+mod shared_changes;
+pub(super) mod shown_tools;
 mod sources;
 mod subscriptions;
 mod tool_list;
@@ -37,12 +39,14 @@ use request_context::RequestContext;
 use resource_links::ResourceLinks;
 use subscriptions::Subscriptions;
 use tool_list::{FIRST_LIST, ToolListCache};
+use updates::gap_notification;
 
 use super::GatewayState;
 use super::choice::Choice;
 use super::client::{
     Admission, ClientHandler, ClientMessage, ClientSink, GatewayResponse, McpHeaders, Principal, ResponseFuture,
 };
+use super::session_terms::{CapabilityFlags, SessionTerms};
 use crate::failure::RpcError;
 use crate::gate::{CloseMode, Gate, GateError, GateView};
 use crate::json::JsonObject;
@@ -101,20 +105,22 @@ struct Envelope {
 }
 
 impl ClientSession {
+    /// Opens the session with this name, or one that clients of 2026-07-28 share if there is no `sink`.
     pub(super) fn open(
         gateway: &Arc<GatewayState>,
         principal: &Principal,
+        name: &str,
         sink: Option<Arc<dyn ClientSink>>,
-        choice: Option<Choice>,
     ) -> Result<Arc<Self>, GateError> {
         // Read before the view, so that a change in between is not missed.
         let edition = AtomicU64::new(gateway.edition.load(Ordering::SeqCst));
-        let mut view = gateway.view(&principal.name)?.in_new_session();
+        let mut view = GateView { session: Some(name.to_owned()), ..gateway.view(&principal.name)? };
         view.agent.admin = principal.admin;
         let gate = Gate::open(&gateway.registry, view)?;
         let (name, gateway) = (principal.name.as_str().into(), Arc::clone(gateway));
-        let (negotiated, running, questions, subscriptions, sent) = Default::default();
-        let session = Arc::new(ClientSession {
+        let questions = OpenQuestions::new(gateway.replica.id);
+        let (negotiated, running, subscriptions, sent) = Default::default();
+        Ok(Arc::new(ClientSession {
             gateway,
             gate,
             edition,
@@ -125,9 +131,7 @@ impl ClientSession {
             questions,
             subscriptions,
             sent,
-        });
-        choice.map(|choice| session.choose(choice)).transpose()?;
-        Ok(session)
+        }))
     }
 
     /// Applies the client's current view if the options have changed. A revoked client keeps its view; its session ends
@@ -195,13 +199,17 @@ impl ClientSession {
             // `null` is no id, and a message without one is a notification (2025-11-25, basic, requests).
             Message::Notification(notification) if notification.has_null_id() => Some(invalid_message(BAD_ID)),
             Message::Notification(notification) => {
-                self.handle_notification(&notification, envelope);
+                self.handle_notification(&notification, envelope).await;
                 None
             }
-            Message::Response(response) => {
-                self.questions.answer(response.id(), response.into_outcome().map(Reply::into_json));
-                None
-            }
+            Message::Response(response) => match self.questions.asker(response.id()) {
+                // Boxed, because it is rare and its future is large.
+                Some(asker) => Box::pin(self.forward_answer(asker, &response)).await,
+                None => {
+                    self.questions.answer(response.id(), response.into_outcome().map(Reply::into_json));
+                    None
+                }
+            },
             Message::Batch(_) => Some(invalid_message("a batch is not part of a batch")),
             Message::Unreadable(unreadable) => Some(error_response(&unreadable.error())),
         }
@@ -235,12 +243,13 @@ impl ClientSession {
         })
     }
 
-    fn handle_notification(self: &Arc<Self>, notification: &Notification, envelope: &Envelope) {
+    async fn handle_notification(self: &Arc<Self>, notification: &Notification, envelope: &Envelope) {
         match notification.method() {
             "notifications/cancelled" => {
                 let params = notification.params().and_then(JsonObject::read).unwrap_or_default();
-                if let Some(id) = params.get("requestId") {
-                    self.running.cancel(&self.gate, id.get(), envelope.headers.is_none());
+                let Some(id) = params.get("requestId") else { return };
+                if !self.running.cancel(&self.gate, id.get(), envelope.headers.is_none()) {
+                    self.forward_cancellation(notification, envelope).await;
                 }
             }
             "notifications/initialized" => notifications::start_notifier(self),
@@ -270,7 +279,7 @@ impl ClientHandler for ClientSession {
     }
 
     fn cancel(&self) {
-        self.gate.cancel_all();
+        self.gate.stop_calls();
         self.running.cancel_all();
     }
 
@@ -283,6 +292,39 @@ impl ClientHandler for ClientSession {
             drop(std::mem::take(&mut *lock(&self.subscriptions.watched)));
             self.gate.close(CloseMode::Cancel).await;
         })
+    }
+
+    fn terms(&self) -> Option<SessionTerms> {
+        let Negotiated { version, capabilities, client_name, choice, .. } = &*lock(&self.negotiated);
+        let capabilities = capabilities.as_deref().and_then(JsonObject::read).unwrap_or_default();
+        Some(SessionTerms {
+            version: (*version)?.to_owned(),
+            capabilities: CapabilityFlags::read(&capabilities),
+            client_name: client_name.clone(),
+            choice: choice.clone(),
+        })
+    }
+
+    fn holds_state(&self) -> bool {
+        let has_changed =
+            || lock(&self.negotiated).log_level.is_some() || !lock(&self.subscriptions.watched).is_empty();
+        // The store has what a client changed, if there is one.
+        self.gate.has_own_servers()
+            || !self.sent.links.is_empty()
+            || (!self.gateway.replica.store.is_shared() && has_changed())
+    }
+
+    fn sync_changes(self: Arc<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async move { self.load_changes().await })
+    }
+
+    fn announce_missed(&self) {
+        let Some(sink) = &self.sink else { return };
+        for list in ["tools", "prompts", "resources"] {
+            sink.send_or_drop(rpc::notification(&format!("notifications/{list}/list_changed"), None));
+        }
+        let watched: Vec<String> = lock(&self.subscriptions.watched).keys().cloned().collect();
+        watched.iter().for_each(|uri| sink.send_or_drop(gap_notification(uri, None)));
     }
 }
 

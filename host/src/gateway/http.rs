@@ -12,19 +12,24 @@ mod connections;
 mod content;
 mod context;
 mod control;
+mod ended_sessions;
 mod error;
+mod event_id;
 mod header_checks;
 mod hosts;
+mod listener;
 mod mcp_headers;
 mod options;
 mod page_handler;
 mod pages;
+mod peers;
 mod pending_response;
 mod post;
 mod rate;
 mod routing;
 mod rules;
 mod session;
+mod session_id;
 mod sessions;
 
 #[cfg(test)]
@@ -35,7 +40,6 @@ mod tokens;
 mod widening;
 
 use std::future::Future;
-use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -52,11 +56,11 @@ use super::limits::GatewayLimits;
 use super::load::LoadLimiter;
 use crate::spin_wait::SpinWait;
 use connection::AcceptedStream;
-use context::HttpState;
-use context::ServerParts;
+use context::{HttpState, ServerParts, ServerPhase};
 pub use control::{AppliedChange, HttpControl, PreparedChange};
 pub use error::HttpServerError;
 use hosts::AllowedHosts;
+use listener::Listener;
 pub use options::{CertificateFiles, HttpOptions, RateLimit};
 pub use page_handler::{PageBody, PageEvent, PageHandler, PageRequest, PageResponse};
 use timer::ConnectionTimer;
@@ -118,60 +122,78 @@ impl HttpServer {
         pages: Arc<dyn PageHandler>,
         stop: impl Future<Output = ()>,
     ) {
-        let (stopping, stopped) = watch::channel(false);
+        self.serve_with_drain(factory, pages, std::future::pending(), stop).await;
+    }
+
+    /// Serves clients as `serve` does. Between `drain` and `stop`, it still serves all of them, and each response closes
+    /// its connection, so that clients and load balancers open the next one elsewhere.
+    pub async fn serve_with_drain(
+        self,
+        factory: Arc<dyn ClientFactory>,
+        pages: Arc<dyn PageHandler>,
+        drain: impl Future<Output = ()>,
+        stop: impl Future<Output = ()>,
+    ) {
+        let (phase, seen) = watch::channel(ServerPhase::Serving);
         let spin_wait = Arc::new(SpinWait::for_requests());
         let parts = self.parts;
         let state =
-            Arc::new(HttpState { parts: parts.clone(), client_factory: factory, pages, stopping: stopped, spin_wait });
+            Arc::new(HttpState { parts: parts.clone(), client_factory: factory, pages, phase: seen, spin_wait });
         // Dropped, and so stopped, when this function ends.
         let mut watch = JoinSet::new();
         let keeper = state.clone();
-        watch.spawn(async move { keeper.spin_wait.run().await });
+        watch.spawn(async move { match keeper.spin_wait.run().await {} });
+        if let Listener::Tcp(_) = self.listener {
+            watch.spawn(peers::listen(state.clone()));
+        }
         let mut connections = JoinSet::new();
-        accept(&self.listener, &state, &mut connections, stop).await;
-        drop(self.listener);
-        stopping.send_replace(true);
+        accept(&self.listener, &state, &mut connections, &phase, drain, stop).await;
+        for guest in self.listener.close() {
+            spawn(&state, &mut connections, guest);
+        }
+        // First, so that subscribers read the response before the end of their streams.
         state.client_factory.stateless_clients().iter().for_each(|client| client.end_subscriptions());
-        if !wait_all(&mut connections, state.rules().limits.grace).await {
+        phase.send_replace(ServerPhase::Stopping);
+        let mut ended = wait_all(&mut connections, state.rules().limits.grace).await;
+        if !ended {
             info!(connections = connections.len(), "the grace period is over: cancelling the remaining requests");
-            // Each request gets its response before its connection closes.
+        }
+        for _ in 0..FAREWELLS {
+            if ended {
+                break;
+            }
+            // Each request gets its response before its connection closes. One that begins meanwhile gets it in the
+            // second round.
             parts.sessions.cancel_all();
             state.client_factory.stateless_clients().iter().for_each(|client| client.cancel());
-            wait_all(&mut connections, FAREWELL).await;
-            connections.shutdown().await;
+            state.pages.cancel();
+            ended = wait_all(&mut connections, FAREWELL).await;
         }
+        connections.shutdown().await;
         parts.sessions.end_all().await;
     }
 }
 
-/// The socket that accepts connections.
-enum Listener {
-    Tcp(TcpListener),
-    Unix(UnixListener),
-}
-
-impl Listener {
-    async fn accept(&self) -> io::Result<AcceptedStream> {
-        match self {
-            Listener::Tcp(listener) => listener.accept().await.map(|(stream, peer)| AcceptedStream::Tcp(stream, peer)),
-            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| AcceptedStream::Unix(stream)),
-        }
-    }
-}
-
+/// Accepts connections until `stop`.
 async fn accept(
     listener: &Listener,
     state: &Arc<HttpState>,
     connections: &mut JoinSet<()>,
+    phase: &watch::Sender<ServerPhase>,
+    drain: impl Future<Output = ()>,
     stop: impl Future<Output = ()>,
 ) {
-    let mut stop = pin!(stop);
+    let (mut drain, mut stop) = (pin!(drain), pin!(stop));
     let mut sweep = interval(state.parts.sessions.sweep_interval());
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let guest = tokio::select! {
             biased;
             () = &mut stop => return,
+            () = &mut drain, if *phase.borrow() == ServerPhase::Serving => {
+                phase.send_replace(ServerPhase::Draining);
+                continue;
+            }
             _ = sweep.tick() => {
                 state.parts.sessions.sweep();
                 continue;
@@ -190,12 +212,17 @@ async fn accept(
                 }
             },
         };
-        let timer = ConnectionTimer::new(&state.rules().limits.timeouts);
-        if let Some(entered) = state.parts.connections.admit(guest.peer().ip().to_canonical(), timer.clone()) {
-            let place = entered.connection.clone();
-            let serve = connection::serve(state.clone(), entered, timer, guest);
-            place.set_task(connections.spawn(serve));
-        }
+        spawn(state, connections, guest);
+    }
+}
+
+/// Serves a connection in a task of its own, unless there are too many.
+fn spawn(state: &Arc<HttpState>, connections: &mut JoinSet<()>, guest: AcceptedStream) {
+    let timer = ConnectionTimer::new(&state.rules().limits.timeouts);
+    if let Some(entered) = state.parts.connections.admit(guest.peer().ip().to_canonical(), timer.clone()) {
+        let place = entered.connection.clone();
+        let serve = connection::serve(state.clone(), entered, timer, guest);
+        place.set_task(connections.spawn(serve));
     }
 }
 
@@ -218,6 +245,8 @@ fn log_panic(ended: Result<(), JoinError>) {
 }
 
 /// The time in which requests are cancelled and clients read the responses.
-const FAREWELL: Duration = Duration::from_secs(2);
+const FAREWELL: Duration = Duration::from_secs(1);
+/// How often requests are cancelled.
+const FAREWELLS: usize = 2;
 /// The pause after a connection that could not be accepted.
 const BREATH: Duration = Duration::from_millis(50);

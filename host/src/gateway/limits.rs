@@ -15,9 +15,9 @@ pub struct GatewayLimits {
     pub max_requests: usize,
     /// The most bytes of request and response bodies at once.
     pub max_inflight_bytes: usize,
-    /// The most sessions of the initialize era at once.
+    /// The most sessions of the initialize era in memory at once.
     pub max_sessions: usize,
-    /// How long a session may be unused before it ends.
+    /// How long a session that holds something may be unused before it ends.
     pub session_idle: Duration,
     /// How long requests in flight may continue after the server was told to stop, before they are cancelled.
     pub grace: Duration,

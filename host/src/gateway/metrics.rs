@@ -95,6 +95,15 @@ pub(super) fn render(
     }
     let ready = u64::from(registry.readiness().ready);
     page.figure("toolgate_ready", "gauge", "Whether the gateway is ready, by the configured rule.", ready);
+    if registry.store().is_shared() {
+        let reachable = u64::from(registry.store().problem().is_none());
+        page.figure(
+            "toolgate_store_reachable",
+            "gauge",
+            "Whether the store of the replicas can be reached.",
+            reachable,
+        );
+    }
     let help = "How often the component crashed and was replaced.";
     page.figure("toolgate_component_traps_total", "counter", help, logic::traps());
     if let Some(shadow) = shadow {

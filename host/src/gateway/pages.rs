@@ -48,6 +48,10 @@ impl PageHandler for GatewayPages {
         };
         principal.admin && method == Method::POST && takes_body()
     }
+
+    fn cancel(&self) {
+        self.0.stop_operator_calls();
+    }
 }
 
 async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], principal: &Principal) -> PageResponse {
@@ -73,7 +77,7 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
     }
     // Scrapers and probes may add parameters of their own to the pages outside the API.
     let query = request.query.as_deref().filter(|_| versioned.is_some()).unwrap_or_default();
-    let Parameters { query, limit } = match read_parameters(query, path) {
+    let Parameters { query, limit, recorded } = match read_parameters(query, path) {
         Ok(parameters) => parameters,
         Err(error) => return failure(400, &error),
     };
@@ -89,8 +93,9 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
             gateway.search_tools(principal, &query, limit).await.unwrap_or_else(|error| error)
         }
         ["mcp", "tools", "cost"] => gateway.tool_costs(principal).await.unwrap_or_else(|error| error),
-        ["context"] => gateway.agents(principal),
-        ["context", "reset"] => gateway.reset_agents(&request.body).unwrap_or_else(|error| error),
+        ["context"] => gateway.agents(principal).await.unwrap_or_else(|error| error),
+        ["context", "reset"] => gateway.reset_agents(&request.body).await.unwrap_or_else(|error| error),
+        ["calls"] if recorded => gateway.recorded_calls(principal, limit).await.unwrap_or_else(|error| error),
         ["calls"] => gateway.calls(principal, limit),
         ["shadow"] => gateway.shadow_report(principal, limit),
         ["servers", server, action] => match gateway.act(server, action) {
@@ -108,27 +113,35 @@ struct Parameters {
     query: String,
     /// The maximum number of entries.
     limit: usize,
+    /// Whether calls are taken from records.
+    recorded: bool,
 }
 
 /// Returns the parameters of a page, or the error that names the parameter that it cannot take or misses.
 fn read_parameters(text: &str, path: &[&str]) -> Result<Parameters, String> {
     let (taken, hint): (&[&str], _) = match path {
-        ["calls"] | ["shadow"] => (&["limit"], "this page takes limit, such as limit=100"),
+        ["calls"] => (&["limit", "recorded"], "this page takes limit and recorded, such as limit=100&recorded=true"),
+        ["shadow"] => (&["limit"], "this page takes limit, such as limit=100"),
         ["mcp", "tools", "search"] => {
             (&["query", "limit"], "this page takes query and limit, such as query=read+a+file&limit=10")
         }
         _ => (&[], "this page takes none"),
     };
-    let (mut query, mut limit) = (None::<String>, None::<usize>);
+    let (mut query, mut limit, mut recorded) = (None::<String>, None::<usize>, None::<bool>);
     for (name, value) in form_urlencoded::parse(text.as_bytes()) {
         if !taken.contains(&&*name) {
             return Err(format!("unknown parameter {name:?}: {hint}"));
         }
-        let is_repeated = if name == "limit" {
-            let wrong = |_| format!("limit must be a whole number such as 100, not {value:?}");
-            limit.replace(value.parse().map_err(wrong)?).is_some()
-        } else {
-            query.replace(value.trim().to_owned()).is_some()
+        let is_repeated = match &*name {
+            "limit" => {
+                let wrong = |_| format!("limit must be a whole number such as 100, not {value:?}");
+                limit.replace(value.parse().map_err(wrong)?).is_some()
+            }
+            "recorded" => {
+                let wrong = |_| format!("recorded must be true or false, not {value:?}");
+                recorded.replace(value.parse().map_err(wrong)?).is_some()
+            }
+            _ => query.replace(value.trim().to_owned()).is_some(),
         };
         if is_repeated {
             return Err(format!("parameter {name} is repeated: send it once"));
@@ -138,7 +151,7 @@ fn read_parameters(text: &str, path: &[&str]) -> Result<Parameters, String> {
     if query.is_empty() && taken.contains(&"query") {
         return Err("parameter query is missing: say what the tool should do, such as query=read+a+file".to_owned());
     }
-    Ok(Parameters { query, limit: limit.unwrap_or(100) })
+    Ok(Parameters { query, limit: limit.unwrap_or(100), recorded: recorded.unwrap_or(false) })
 }
 
 /// Sends an event whenever something has changed, at most ten times a second.
@@ -151,6 +164,7 @@ fn events(gateway: &Arc<Gateway>) -> PageResponse {
         let mut servers = registry.states_changed();
         let mut tools = registry.tools_changed();
         let mut calls = gateway.recent().changed();
+        let mut draining = gateway.draining_changed();
         let mut news = [true; 3];
         loop {
             let data = json!({"servers": news[0], "calls": news[1], "tools": news[2]}).to_string();
@@ -160,6 +174,7 @@ fn events(gateway: &Arc<Gateway>) -> PageResponse {
             let first = tokio::select! {
                 () = sender.closed() => return,
                 _ = servers.changed() => 0,
+                _ = draining.changed() => 0,
                 _ = calls.changed() => 1,
                 _ = tools.changed() => 2,
             };

@@ -36,7 +36,7 @@ pub struct RecentCall {
 
 impl RecentCall {
     /// Cuts each text to its limit.
-    fn shortened(mut self) -> Self {
+    pub(super) fn shortened(mut self) -> Self {
         let tool = self.tool.iter_mut().flat_map(|tool| [&mut tool.server, &mut tool.tool]);
         for name in [&mut self.principal, &mut self.name].into_iter().chain(tool) {
             cut(name, MOST_NAME);
@@ -50,7 +50,7 @@ impl RecentCall {
     }
 
     /// Returns its approximate size in bytes.
-    fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         let tool = self.tool.iter().flat_map(|tool| [&tool.server, &tool.tool]);
         let texts = [&self.id, &self.principal, &self.name].into_iter().chain(tool).map(String::len).sum::<usize>();
         let notes = self.trace.iter().map(|note| note.len() + size_of::<String>()).sum::<usize>();
@@ -98,9 +98,9 @@ impl RecentCalls {
 }
 
 /// The most calls to keep.
-const MOST: usize = 500;
+pub(super) const MOST: usize = 500;
 /// The most bytes that they may take together.
-const MOST_BYTES: usize = 2 << 20;
+pub(super) const MOST_BYTES: usize = 2 << 20;
 /// The most bytes to keep of a name.
 const MOST_NAME: usize = 256;
 /// The most bytes to keep of a note.

@@ -1,31 +1,27 @@
 //! Seals the state of a call that waits for an approval: a client without a session holds it and returns it unchanged.
 //!
-//! Each state belongs to one round of one call and can be used once; used states are remembered until they expire. Keys
-//! and used states belong to one process, so states of other processes are not accepted.
+//! Each state belongs to one round of one call and can be used once; used states are remembered until they expire, by the
+//! store if replicas share one.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::hmac;
 use serde_json::value::RawValue;
 use subtle::ConstantTimeEq;
 
+use super::replica::Replica;
+use super::sealing_keys::{SealingKey, random};
 use crate::lock::lock;
+use crate::sha256::hex;
+use crate::store::StoreError;
 
-/// Seals and verifies states with the key of this process.
+/// Seals and verifies states with the keys of the gateway.
 pub(crate) struct StateSealer {
-    /// `None` if no random numbers were available; then no state is accepted.
-    key: Option<[u8; 32]>,
-    /// Distinguishes this process from others, such as a gateway behind this one, whose states are passed through.
-    pub(super) name: String,
-    since: Instant,
-    /// The number of the next state.
-    next: AtomicU64,
-    /// The used states, by principal.
+    replica: Arc<Replica>,
+    /// The used states, by principal, unless the store has them.
     spent: Mutex<HashMap<String, SpentStates>>,
 }
 
@@ -33,7 +29,7 @@ pub(crate) struct StateSealer {
 #[derive(Default)]
 struct SpentStates {
     /// Their numbers and expiry times, in the order of use.
-    states: VecDeque<(u64, u64)>,
+    states: VecDeque<(String, u64)>,
     /// If more were used than are remembered: states that expire at or before this second count as used.
     forgotten: Option<u64>,
 }
@@ -54,72 +50,88 @@ pub(super) struct SealedCall {
     pub(super) server: String,
     pub(super) tool: String,
     pub(super) arguments: String,
-    /// The version of the rules that it was decided by.
-    pub(super) rules: RulesVersion,
+    /// The rules that it was decided by.
+    pub(super) rules: RulesDigest,
 }
 
-/// The version of the rules: that of the configuration, and that of the gateway's options.
-pub(super) type RulesVersion = (u64, u64);
+/// A digest of the rules in force, which is the same for replicas with the same rules.
+pub(super) type RulesDigest = [u8; 32];
 
 /// A state that a client returned.
 #[derive(Debug)]
 pub(super) struct SealedState {
+    /// The name of the key that sealed it.
+    pub(super) key: String,
     pub(super) stage: ApprovalStage,
     /// The server's own state inside it.
     pub(super) inner: Option<Box<RawValue>>,
-    number: u64,
+    number: String,
     until: u64,
     tag: Vec<u8>,
 }
 
 impl StateSealer {
-    pub(super) fn new() -> Self {
-        let (mut key, mut name) = ([0; 32], [0; 9]);
-        let random = rustls::crypto::ring::default_provider().secure_random;
-        let drawn = random.fill(&mut key).and_then(|()| random.fill(&mut name));
-        StateSealer {
-            key: drawn.is_ok().then_some(key),
-            name: URL_SAFE_NO_PAD.encode(name),
-            since: Instant::now(),
-            next: AtomicU64::new(0),
-            spent: Mutex::default(),
-        }
+    pub(super) fn new(replica: Arc<Replica>) -> Self {
+        StateSealer { replica, spent: Mutex::default() }
+    }
+
+    /// Returns the name of the key that seals now; it distinguishes this gateway from others, such as one behind it.
+    pub(super) fn name(&self) -> String {
+        self.replica.keys().first().map(|key| key.name.clone()).unwrap_or_default()
     }
 
     /// Seals a state for a call, with the server's own state inside.
     pub(super) fn seal(&self, stage: ApprovalStage, subject: &SealedCall, inner: Option<&RawValue>) -> Option<String> {
-        let until = (self.since.elapsed() + LAPSE).as_secs();
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let tag = URL_SAFE_NO_PAD.encode(self.tag(stage, (number, until), subject, inner)?);
+        let keys = self.replica.keys();
+        let (key, number) = (keys.first()?, hex(&random::<16>()?));
+        let until = now() + LAPSE.as_secs();
+        let tag = URL_SAFE_NO_PAD.encode(tag(key, stage, (&number, until), subject, inner));
         let inner = URL_SAFE_NO_PAD.encode(inner.map_or("", RawValue::get));
-        Some(format!("{MARK}{}/{}/{number}/{until}/{tag}/{inner}", self.name, stage.name()))
+        Some(format!("{MARK}{}/{}/{number}/{until}/{tag}/{inner}", key.name, stage.name()))
     }
 
-    /// Parses a state in the form of this process, without verifying it.
+    /// Parses a state in the form of this gateway, without verifying it.
     pub(super) fn read(&self, state: &str) -> Option<SealedState> {
         let text: String = serde_json::from_str(state).ok()?;
-        let mut parts = text.strip_prefix(MARK)?.strip_prefix(&self.name)?.strip_prefix('/')?.split('/');
+        let mut parts = text.strip_prefix(MARK)?.split('/');
+        let name = parts.next()?;
+        let key = self.replica.keys().all().find(|key| key.name == name)?.name.clone();
         let stage = parts.next()?;
         let stage = [ApprovalStage::Asked, ApprovalStage::Approved].into_iter().find(|known| known.name() == stage)?;
-        let number = parts.next()?.parse().ok()?;
+        let number = parts.next()?.to_owned();
         let until = parts.next()?.parse().ok()?;
         let tag = URL_SAFE_NO_PAD.decode(parts.next()?).ok()?;
         let inner = String::from_utf8(URL_SAFE_NO_PAD.decode(parts.next()?).ok()?).ok()?;
         let inner = Some(inner).filter(|inner| !inner.is_empty());
         let inner = inner.map(RawValue::from_string).transpose().ok()?;
-        parts.next().is_none().then_some(SealedState { stage, inner, number, until, tag })
+        parts.next().is_none().then_some(SealedState { key, stage, inner, number, until, tag })
     }
 
-    /// Reports whether this process sealed the state for this call and it has not expired.
+    /// Reports whether this gateway sealed the state for this call and it has not expired.
     pub(super) fn verify(&self, sealed: &SealedState, subject: &SealedCall) -> bool {
-        let tag = self.tag(sealed.stage, (sealed.number, sealed.until), subject, sealed.inner.as_deref());
-        let same = tag.is_some_and(|tag| bool::from(tag[..].ct_eq(&sealed.tag[..])));
-        same && self.since.elapsed().as_secs() <= sealed.until
+        self.verify_at(now(), sealed, subject)
     }
 
-    /// Uses a verified state; returns false if it was used before.
-    pub(super) fn spend(&self, sealed: &SealedState, principal: &str) -> bool {
-        let now = self.since.elapsed().as_secs();
+    fn verify_at(&self, now: u64, sealed: &SealedState, subject: &SealedCall) -> bool {
+        let keys = self.replica.keys();
+        let Some(key) = keys.all().find(|key| key.name == sealed.key) else { return false };
+        let tag = tag(key, sealed.stage, (&sealed.number, sealed.until), subject, sealed.inner.as_deref());
+        bool::from(tag[..].ct_eq(&sealed.tag[..])) && now <= sealed.until
+    }
+
+    /// Uses a verified state; returns false if it was used before, by any replica that shares the store.
+    pub(super) async fn spend(&self, sealed: &SealedState, principal: &str) -> Result<bool, StoreError> {
+        let store = &self.replica.store;
+        if store.is_shared() {
+            // Longer than the state is valid, because clocks may differ a little.
+            return store.spend(&sealed.number, LAPSE * 2).await;
+        }
+        Ok(self.spend_here(sealed, principal))
+    }
+
+    /// Uses a verified state; returns false if it was used before in this process.
+    pub(super) fn spend_here(&self, sealed: &SealedState, principal: &str) -> bool {
+        let now = now();
         let mut used = lock(&self.spent);
         let SpentStates { states, forgotten } = used.entry(principal.to_owned()).or_default();
         if forgotten.is_some_and(|second| sealed.until <= second) {
@@ -134,29 +146,33 @@ impl StateSealer {
         {
             *forgotten = (*forgotten).max(Some(until));
         }
-        states.push_back((sealed.number, sealed.until));
+        states.push_back((sealed.number.clone(), sealed.until));
         true
     }
+}
 
-    /// Computes the authentication tag of a state (HMAC-SHA256).
-    fn tag(
-        &self,
-        stage: ApprovalStage,
-        (number, until): (u64, u64),
-        subject: &SealedCall,
-        inner: Option<&RawValue>,
-    ) -> Option<[u8; 32]> {
-        let mut tag = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &self.key?));
-        let SealedCall { principal, server, tool, arguments, rules } = subject;
-        let numbers = [number, until, rules.0, rules.1].map(u64::to_be_bytes);
-        let texts = [stage.name(), principal, server, tool, arguments, inner.map_or("", RawValue::get)];
-        for part in texts.iter().map(|text| text.as_bytes()).chain([numbers.as_flattened()]) {
-            // With its length, so that different calls cannot have the same input.
-            tag.update(&(part.len() as u64).to_be_bytes());
-            tag.update(part);
-        }
-        tag.sign().as_ref().try_into().ok()
+/// Computes the authentication tag of a state (HMAC-SHA256).
+fn tag(
+    key: &SealingKey,
+    stage: ApprovalStage,
+    (number, until): (&str, u64),
+    subject: &SealedCall,
+    inner: Option<&RawValue>,
+) -> [u8; 32] {
+    let mut tag = key.tag();
+    let SealedCall { principal, server, tool, arguments, rules } = subject;
+    let texts = [stage.name(), number, principal, server, tool, arguments, inner.map_or("", RawValue::get)];
+    for part in texts.iter().map(|text| text.as_bytes()).chain([&until.to_be_bytes()[..], rules]) {
+        // With its length, so that different calls cannot have the same input.
+        tag.update(&(part.len() as u64).to_be_bytes());
+        tag.update(part);
     }
+    tag.sign().as_ref().try_into().expect("the digest has 32 bytes")
+}
+
+/// Returns the seconds since 1970, by which replicas agree on when a state expires.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 impl ApprovalStage {
@@ -179,10 +195,17 @@ const MOST_USED: usize = 4096;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::resolve::SessionKey;
+    use crate::store::Store;
+
+    fn sealer(keys: &[&str]) -> StateSealer {
+        let keys: Vec<_> = keys.iter().map(|&key| SessionKey(key.to_owned())).collect();
+        StateSealer::new(Replica::new(&keys, Store::memory()))
+    }
 
     fn subject(arguments: &str) -> SealedCall {
         let [principal, server, tool] = ["ann", "k8s", "delete"].map(str::to_owned);
-        SealedCall { principal, server, tool, arguments: arguments.to_owned(), rules: (1, 1) }
+        SealedCall { principal, server, tool, arguments: arguments.to_owned(), rules: [1; 32] }
     }
 
     fn read(seal: &StateSealer, state: &str) -> Option<SealedState> {
@@ -191,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_state_is_known_again_with_what_is_in_it_and_for_its_call_alone() {
-        let (seal, other) = (StateSealer::new(), StateSealer::new());
+        let (seal, other) = (sealer(&[]), sealer(&[]));
         let inner = RawValue::from_string(r#""\u00e9 {\"a\":1}""#.to_owned()).unwrap();
         for inner in [None, Some(&*inner)] {
             let state = seal.seal(ApprovalStage::Approved, &subject("{}"), inner).unwrap();
@@ -202,38 +225,29 @@ mod tests {
                 (ApprovalStage::Approved, inner.map(RawValue::get))
             );
             assert!(seal.verify(&sealed, &subject("{}")));
-            assert!(!seal.verify(&sealed, &subject(r#"{"a":1}"#)), "other arguments");
-            assert!(
-                !seal.verify(&sealed, &SealedCall { principal: "bob".to_owned(), ..subject("{}") }),
-                "somebody else"
-            );
-            assert!(
-                !seal.verify(
-                    &sealed,
-                    &SealedCall { server: "k8sd".to_owned(), tool: "elete".to_owned(), ..subject("{}") }
-                )
-            );
-            for rules in [(2, 1), (1, 2)] {
-                assert!(!seal.verify(&sealed, &SealedCall { rules, ..subject("{}") }), "other rules");
+            let changed = [
+                ("other arguments", subject(r#"{"a":1}"#)),
+                ("somebody else", SealedCall { principal: "bob".to_owned(), ..subject("{}") }),
+                ("another tool", SealedCall { server: "k8sd".to_owned(), tool: "elete".to_owned(), ..subject("{}") }),
+                ("other rules", SealedCall { rules: [2; 32], ..subject("{}") }),
+            ];
+            for (what, subject) in changed {
+                assert!(!seal.verify(&sealed, &subject), "{what}");
             }
-            assert!(!other.verify(&sealed, &subject("{}")), "another process");
-            assert!(other.read(&serde_json::to_string(&state).unwrap()).is_none(), "another process's passes as it is");
-            assert!(!seal.verify(&SealedState { until: sealed.until + 1, ..read() }, &subject("{}")), "a longer time");
-            assert!(
-                !seal.verify(&SealedState { number: sealed.number + 1, ..read() }, &subject("{}")),
-                "another question"
-            );
-            assert!(
-                !seal.verify(&SealedState { stage: ApprovalStage::Asked, ..read() }, &subject("{}")),
-                "another stage"
-            );
+            assert!(!other.verify(&sealed, &subject("{}")), "another gateway");
+            assert!(other.read(&serde_json::to_string(&state).unwrap()).is_none(), "another gateway's passes as it is");
+            let changed = [
+                ("a longer time", SealedState { until: sealed.until + 1, ..read() }),
+                ("another question", SealedState { number: "0".repeat(32), ..read() }),
+                ("another stage", SealedState { stage: ApprovalStage::Asked, ..read() }),
+            ];
+            for (what, sealed) in changed {
+                assert!(!seal.verify(&sealed, &subject("{}")), "{what}");
+            }
+            assert!(!seal.verify_at(sealed.until + 1, &sealed, &subject("{}")), "it expires");
         }
-        let since = seal.since.checked_sub(LAPSE * 2).expect("the clock has begun");
-        let late = StateSealer { key: seal.key, name: seal.name.clone(), since, ..StateSealer::new() };
-        let sealed = read(&seal, &seal.seal(ApprovalStage::Asked, &subject("{}"), None).unwrap()).unwrap();
-        assert!(seal.verify(&sealed, &subject("{}")) && !late.verify(&sealed, &subject("{}")), "it lapses");
         assert!(seal.read("7").is_none());
-        let name = &seal.name;
+        let name = seal.name();
         for rest in [
             "asked/1/1/AA/",
             &format!("{name}/asked"),
@@ -246,19 +260,29 @@ mod tests {
     }
 
     #[test]
+    fn replicas_with_a_common_key_accept_each_others_states() {
+        let (old, new) = (sealer(&["old"]), sealer(&["new", "old"]));
+        for (seals, verifies, accepted) in [(&old, &new, true), (&new, &old, false), (&new, &new, true)] {
+            let state = seals.seal(ApprovalStage::Asked, &subject("{}"), None).unwrap();
+            let verified = read(verifies, &state).is_some_and(|sealed| verifies.verify(&sealed, &subject("{}")));
+            assert_eq!(verified, accepted);
+        }
+    }
+
+    #[test]
     fn a_state_is_used_once_however_many_others_are() {
-        let seal = StateSealer::new();
+        let seal = sealer(&[]);
         let state = || read(&seal, &seal.seal(ApprovalStage::Asked, &subject("{}"), None).unwrap()).unwrap();
         let (first, others) = (state(), state());
-        assert!(seal.spend(&first, "ann") && !seal.spend(&first, "ann"));
-        assert!(seal.spend(&others, "bob"), "what one principal uses is nothing to another");
-        for _ in 0..MOST_USED {
-            let mut next = state();
-            next.until = first.until + 1;
-            assert!(seal.spend(&next, "ann"));
+        let spend = |sealed: &SealedState, principal: &str| seal.spend_here(sealed, principal);
+        assert!(spend(&first, "ann") && !spend(&first, "ann"));
+        assert!(spend(&others, "bob"), "what one principal uses is nothing to another");
+        for number in 0..MOST_USED {
+            let next = SealedState { until: first.until + 1, number: number.to_string(), ..state() };
+            assert!(spend(&next, "ann"));
         }
-        assert!(!seal.spend(&first, "ann"), "what was forgotten counts as used");
-        assert!(seal.spend(&state(), "bob"));
+        assert!(!spend(&first, "ann"), "what was forgotten counts as used");
+        assert!(spend(&state(), "bob"));
         assert!(seal.spent.lock().unwrap()["ann"].states.len() <= MOST_USED);
     }
 }

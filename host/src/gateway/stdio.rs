@@ -16,7 +16,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::bounds;
-use super::client::{Admission, ClientFactory, ClientHandler, ClientMessage, ClientSink, Principal};
+use super::client::{Admission, ClientFactory, ClientHandler, ClientMessage, ClientSink, Principal, draw_session_name};
 use super::limits::{GatewayLimits, StreamLimits};
 use super::load::{LoadLimiter, RequestSlot};
 use super::refusal::RequestRefusal;
@@ -78,7 +78,8 @@ impl StdioServer {
     ) -> io::Result<()> {
         let (output, writer) = ClientOutput::open(output, Arc::clone(&self.control.load));
         let principal = Arc::new(Principal::local());
-        let client = factory.open_client(&principal, Arc::clone(&output) as _).map_err(io::Error::other)?;
+        let session = draw_session_name().ok_or_else(|| io::Error::other("no random numbers are available"))?;
+        let client = factory.open_client(&principal, &session, Arc::clone(&output) as _).map_err(io::Error::other)?;
         let (grace, running, spin_wait) = (self.grace, JoinSet::new(), Arc::new(SpinWait::for_requests()));
         // Dropped, and so stopped, when this function ends.
         let mut watch = JoinSet::new();
@@ -220,10 +221,13 @@ enum LineAdmission {
 
 /// Admits the messages of a batch one by one.
 fn batch_admission(load: Arc<LoadLimiter>, principal: Arc<Principal>) -> Admission {
-    Box::new(move |asks, id| match asks {
-        true => load.admit(&principal).map(|slot| Box::new(slot) as _).map_err(|refusal| refusal.answer(id)),
-        // A notification or response frees resources, or something waits for it.
-        false => Ok(Box::new(())),
+    Box::new(move |asks, id| {
+        let admitted = match asks {
+            true => load.admit(&principal).map(|slot| Box::new(slot) as _).map_err(|refusal| refusal.answer(id)),
+            // A notification or response frees resources, or something waits for it.
+            false => Ok(Box::new(()) as _),
+        };
+        Box::pin(std::future::ready(admitted))
     })
 }
 

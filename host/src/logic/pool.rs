@@ -89,6 +89,11 @@ impl GateOffers {
         self.offers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the number of changes of the offers so far.
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::SeqCst)
+    }
+
     /// Returns the current offers and their version.
     fn current_offers(&self) -> (OfferedTools, u64) {
         let offers = self.offers();
@@ -123,6 +128,11 @@ impl InstancePool {
         pools.push(Arc::downgrade(&pool));
         drop(pools);
         Ok(Ok(pool))
+    }
+
+    /// Returns the settings of its gates.
+    pub(crate) fn settings(&self) -> &Arc<execution::Settings> {
+        &self.settings
     }
 
     /// Asks something that does not concern a gate, about this many bytes.

@@ -1,4 +1,4 @@
-//! Replays all records of a folder on all cores: as they were, or on a candidate.
+//! Replays all records of one or several folders on all cores: as they were, or on a candidate.
 
 mod worker;
 
@@ -11,18 +11,19 @@ use std::sync::mpsc::sync_channel;
 
 use super::candidate::Candidate;
 use super::folder::{self, Segment};
-use super::line::{self, LineDamage, Record};
-use super::reader::{LinePosition, LineState, RecordLines, SharedPartError, SharedParts};
+use super::folder_parts::FolderParts;
+use super::merge::MergedLines;
+use super::reader::{LinePosition, LineState, SharedPartError};
 use super::report::BacktestReport;
 use crate::gate::GateError;
 use crate::lock::lock;
 use crate::logic::{Component, ComponentOptions, EMBEDDED_DIGEST, LogicError};
 use worker::BacktestWorker;
 
-/// A run that replays all records of a folder.
+/// A run that replays all records of one or several folders.
 pub struct Backtest {
-    /// The folder of the records.
-    pub dir: PathBuf,
+    /// The folders of the records, which are replayed in the order of time; a folder that is named twice counts once.
+    pub dirs: Vec<PathBuf>,
     /// The component and configuration to try the calls on.
     pub candidate: Candidate,
     /// The records to replay.
@@ -36,18 +37,20 @@ pub struct Backtest {
 impl Backtest {
     /// Returns the size of all records, to show progress.
     pub fn bytes(&self) -> u64 {
-        let segments = folder::segments(&self.dir).unwrap_or_default();
-        segments.iter().filter_map(|segment| segment.path.metadata().ok()).map(|metadata| metadata.len()).sum()
+        let dirs = folder::distinct(&self.dirs);
+        let segments = dirs.iter().flat_map(|dir| folder::segments(dir).unwrap_or_default());
+        segments.filter_map(|segment| segment.path.metadata().ok()).map(|metadata| metadata.len()).sum()
     }
 
     /// Replays all records with bounded memory; `progress` gets the number of bytes read so far.
     pub fn run(&self, progress: &dyn Fn(u64)) -> Result<BacktestReport, BacktestError> {
-        let segments = segments(&self.dir)?;
+        let dirs = folder::distinct(&self.dirs);
+        let mut lines = MergedLines::of(&dirs)?;
         let (candidate, unusable) = self.candidate.checked(&self.options)?;
         // What an agent has seen depends on the order of its calls.
         let threads = if candidate.remembers() { 1 } else { self.threads.max(1) };
         let shared = BacktestContext {
-            parts: SharedParts::of(&self.dir),
+            parts: FolderParts::of(&dirs),
             candidate,
             filter: &self.filter,
             options: &self.options,
@@ -59,7 +62,6 @@ impl Backtest {
         std::thread::scope(|scope| {
             let workers: Vec<_> =
                 (0..threads).map(|_| scope.spawn(|| BacktestWorker::new(&shared).run(&receiver))).collect();
-            let mut lines = RecordLines::of_segments(segments);
             let (mut batch, mut read, mut bytes) = (LineBatch::new(), 0, 0);
             let outcome = loop {
                 let mut line = Vec::new();
@@ -69,7 +71,7 @@ impl Backtest {
                         batch.push((spot, found, line));
                     }
                     Ok(None) => break Ok(()),
-                    Err(error) => break Err(unreadable(&self.dir)(error)),
+                    Err(error) => break Err(error),
                 }
                 if batch.len() >= BATCH || bytes >= BATCH_BYTES {
                     read += bytes as u64;
@@ -96,39 +98,14 @@ impl Backtest {
     }
 }
 
-/// Finds the newest record of a call; if only damaged records mention it, returns the damage as an error.
-pub fn find(dir: &Path, id: &str) -> Result<Option<(LinePosition, Record)>, BacktestError> {
-    let sign = format!("\"id\":{}", crate::rpc::quote(id));
-    let sign = memchr::memmem::Finder::new(sign.as_bytes());
-    let mut damaged = None;
-    for segment in segments(dir)?.into_iter().rev() {
-        let mut lines = RecordLines::of_segments(vec![segment]);
-        let (mut line, mut last) = (Vec::new(), None);
-        while let Some((spot, found)) = lines.next(&mut line).map_err(unreadable(dir))? {
-            if found == LineState::Unfinished || sign.find(&line).is_none() {
-                continue;
-            }
-            match line::read(&line) {
-                Ok(record) if record.id == id => last = Some((spot, record)),
-                // The id may also occur in the answer of another call.
-                Ok(_) => {}
-                Err(damage) => damaged = Some(BacktestError::Damaged { spot, damage }),
-            }
-        }
-        if last.is_some() {
-            return Ok(last);
-        }
-    }
-    damaged.map_or(Ok(None), Err)
-}
-
 /// Lists the record files in a folder; having none is an error.
-fn segments(dir: &Path) -> Result<Vec<Segment>, BacktestError> {
+pub(super) fn list_segments(dir: &Path) -> Result<Vec<Segment>, BacktestError> {
     let segments = folder::segments(dir).map_err(unreadable(dir))?;
     if segments.is_empty() { Err(BacktestError::Empty(dir.to_owned())) } else { Ok(segments) }
 }
 
-fn unreadable(dir: &Path) -> impl Fn(io::Error) -> BacktestError {
+/// Adds the folder to an error of the operating system.
+pub(super) fn unreadable(dir: &Path) -> impl Fn(io::Error) -> BacktestError {
     |source| BacktestError::Folder { dir: dir.to_owned(), source }
 }
 
@@ -157,14 +134,6 @@ pub enum BacktestError {
     /// The folder has no records.
     #[error("there are no records in {}", .0.display())]
     Empty(PathBuf),
-    /// The record of the call was changed after it was written.
-    #[error("{spot}: {damage}")]
-    Damaged {
-        /// The position of the record.
-        spot: LinePosition,
-        /// The damage that was found.
-        damage: LineDamage,
-    },
     /// No gate can be opened with the candidate's configuration.
     #[error("the configuration cannot be used: {0}")]
     Settings(String),
@@ -185,13 +154,17 @@ impl From<GateError> for BacktestError {
 /// A batch of lines on their way to a worker.
 type LineBatch = Vec<(LinePosition, LineState, Vec<u8>)>;
 
+/// A component, or what is missing of it, by the index of the folder that it is taken from.
+type ComponentByFolder = HashMap<usize, Result<Component, String>>;
+
 /// The records' parts and components, each loaded once, and what they are tried on.
 struct BacktestContext<'a> {
-    parts: SharedParts,
+    parts: FolderParts,
     candidate: Candidate,
     filter: &'a RecordFilter,
     options: &'a ComponentOptions,
-    known: Mutex<HashMap<String, Result<Component, String>>>,
+    /// The components by their digests.
+    known: Mutex<HashMap<String, ComponentByFolder>>,
     /// How many calls have crashed a component so far.
     crashes: AtomicUsize,
 }
@@ -207,23 +180,38 @@ impl BacktestContext<'_> {
         self.crashes.load(Ordering::Relaxed) >= MOST_BREAKS
     }
 
-    /// Returns the component with this digest, or says what is missing.
-    fn get(&self, digest: &str) -> Result<Component, String> {
+    /// Returns the component with this digest, which a record in this folder needs, or says what is missing.
+    fn component(&self, folder: usize, digest: &str) -> Result<Component, String> {
         let mut known = lock(&self.known);
-        known.entry(digest.to_owned()).or_insert_with(|| self.load(digest)).clone()
+        let known = match known.get_mut(digest) {
+            Some(known) => known,
+            None => known.entry(digest.to_owned()).or_default(),
+        };
+        if let Some(found) = known.get(&folder) {
+            return found.clone();
+        }
+        let loaded = known.values().find_map(|found| found.as_ref().ok()).cloned();
+        let found = self.load(folder, digest, loaded);
+        known.insert(folder, found.clone());
+        found
     }
 
-    fn load(&self, digest: &str) -> Result<Component, String> {
+    /// Loads a component from a folder; if another folder has it too, only checks that it is the same.
+    fn load(&self, folder: usize, digest: &str, loaded: Option<Component>) -> Result<Component, String> {
         if digest == EMBEDDED_DIGEST {
-            return Component::embedded(self.options).map_err(|error| error.to_string());
+            return loaded.map_or_else(|| self.embedded(), Ok);
         }
-        let bytes = self.parts.component(digest).map_err(|error| match error {
+        let bytes = self.parts.folder(folder).component(digest).map_err(|error| match error {
             SharedPartError::Missing { .. } => {
                 format!("{error}, and this toolgate has a different one built in; pass its file with --logic")
             }
             other => other.to_string(),
         })?;
-        Component::from_bytes(&bytes, self.options).map_err(|error| error.to_string())
+        loaded.map_or_else(|| Component::from_bytes(&bytes, self.options).map_err(|error| error.to_string()), Ok)
+    }
+
+    fn embedded(&self) -> Result<Component, String> {
+        Component::embedded(self.options).map_err(|error| error.to_string())
     }
 }
 

@@ -269,6 +269,7 @@ fn texts(event: &mut Event) -> Vec<&mut String> {
                 | Failure::QueueFull(text)
                 | Failure::NeedsAuth(text)
                 | Failure::RestartFailed(text)
+                | Failure::RulesUnavailable(text)
                 | Failure::Rpc(RpcFailure { message: text, .. }),
             ..
         }) => vec![text],

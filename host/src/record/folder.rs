@@ -1,5 +1,6 @@
 //! The layout of a folder of records: files of lines, and beside them the shared parts, named by digest.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -71,16 +72,27 @@ impl Segment {
 
 /// Lists the record files in a folder, oldest first.
 pub fn segments(dir: &Path) -> io::Result<Vec<Segment>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        // Reading from a pipe with such a name would block.
-        if entry.file_type()?.is_file() {
-            found.extend(Segment::of(entry.path()));
-        }
-    }
+    let mut found = unsorted_segments(dir)?.collect::<io::Result<Vec<_>>>()?;
     found.sort();
     Ok(found)
+}
+
+/// Lists the record files in a folder one by one, in any order.
+pub(super) fn unsorted_segments(dir: &Path) -> io::Result<impl Iterator<Item = io::Result<Segment>>> {
+    let segment = |entry: io::Result<fs::DirEntry>| {
+        let entry = entry?;
+        // Reading from a pipe with such a name would block.
+        Ok(if entry.file_type()?.is_file() { Segment::of(entry.path()) } else { None })
+    };
+    Ok(fs::read_dir(dir)?.filter_map(move |entry| segment(entry).transpose()))
+}
+
+/// Returns the folders without those that were named before, also by another path or through a link.
+pub(crate) fn distinct(dirs: &[PathBuf]) -> Vec<PathBuf> {
+    let mut known = HashSet::new();
+    // A folder without a real path cannot be read, which is the reader's to report.
+    let is_new = |dir: &&PathBuf| known.insert(dir.canonicalize().unwrap_or_else(|_| dir.to_path_buf()));
+    dirs.iter().filter(is_new).cloned().collect()
 }
 
 /// Lists the shared parts in a folder.

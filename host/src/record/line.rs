@@ -1,10 +1,14 @@
 //! The line of one record: JSON with a digest of itself and of the line before it.
 
+use std::time::{Duration, SystemTime};
+
+use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
 use super::digest::ContentDigest;
 use super::directive::RecordedDirective;
 use super::steps::RecordedStep;
+use crate::calendar;
 use crate::logic::types::ToolRef;
 use crate::logic::types::execution::ToolCall;
 use crate::sha256::sha256_hex;
@@ -168,6 +172,32 @@ pub fn read(line: &[u8]) -> Result<Record, LineDamage> {
     Ok(record)
 }
 
+/// The times of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CallTimes {
+    /// The time when it began.
+    pub began: SystemTime,
+    /// The time when it ended.
+    pub ended: SystemTime,
+}
+
+/// Finds the times in a line without reading the rest of it, which may be long or damaged.
+pub(super) fn times(line: &[u8]) -> Option<CallTimes> {
+    // In front of them is only the id, in which a quote is escaped.
+    let start = memmem::find(line, AT)? + AT.len();
+    let (at, rest) = split(&line[start..], b'"')?;
+    let (ms, _) = split(rest.strip_prefix(MS)?, b',')?;
+    let began = calendar::parse(at)?;
+    let latency = Duration::try_from_secs_f64(ms.parse::<f64>().ok()? / 1000.0).ok()?;
+    Some(CallTimes { began, ended: began.checked_add(latency)? })
+}
+
+/// Splits a text at the first such byte.
+fn split(bytes: &[u8], at: u8) -> Option<(&str, &[u8])> {
+    let (text, rest) = bytes.split_at_checked(memchr::memchr(at, bytes)?)?;
+    Some((str::from_utf8(text).ok()?, rest.get(1..)?))
+}
+
 /// Splits off the digest at the end.
 fn cut(bytes: &[u8]) -> Result<(&[u8], &str), LineDamage> {
     let at = bytes.len().checked_sub(DIGITS).ok_or(LineDamage::Torn)?;
@@ -180,6 +210,8 @@ pub const VERSION: u32 = 1;
 /// The digest that the first line names as its predecessor.
 pub const FIRST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 const DIGITS: usize = FIRST.len();
+const AT: &[u8] = b",\"at\":\"";
+const MS: &[u8] = b",\"ms\":";
 const AFTER: &[u8] = b",\"after\":\"";
 const DIGEST: &[u8] = b",\"digest\":\"";
 const END: &[u8] = b"\"}";

@@ -1,10 +1,10 @@
-//! Reads records: every line of every file in order, and the parts that lines share.
+//! Reads the records of one folder: every line of every file in order, and the parts that lines share.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use super::digest::short;
 use super::folder::{self, Segment, SharedPart};
@@ -21,6 +21,8 @@ pub struct RecordLines {
     /// The numbers of each process's files at the time when the folder was listed.
     there: HashMap<String, BTreeSet<u32>>,
     open: Option<(Segment, Arc<Path>, BufReader<File>)>,
+    /// The number of lines read so far, in all files and in the open one.
+    count: u64,
     number: u64,
     /// The last file of each process that was read, and the digest of its last line.
     ends: HashMap<String, (u32, String)>,
@@ -39,9 +41,13 @@ pub enum LineState {
     Damaged(LineDamage),
 }
 
-/// The position of a line.
+/// The position of a line; positions sort in the order in which lines are read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinePosition {
+    /// The number of the line among all that are read, from 1.
+    pub order: u64,
+    /// The index of its folder among those that are read.
+    pub folder: usize,
     /// The file.
     pub file: Arc<Path>,
     /// The number of the line, from 1.
@@ -66,7 +72,8 @@ impl RecordLines {
         for Segment { run_id, number, .. } in &segments {
             there.entry(run_id.clone()).or_default().insert(*number);
         }
-        RecordLines { segments: segments.into_iter(), there, open: None, number: 0, ends: HashMap::new(), after: None }
+        let segments = segments.into_iter();
+        RecordLines { segments, there, open: None, count: 0, number: 0, ends: HashMap::new(), after: None }
     }
 
     /// Reads the next line into the buffer and returns its position, or `None` after the last file.
@@ -98,8 +105,9 @@ impl RecordLines {
                 self.open = None;
                 continue;
             }
+            self.count += 1;
             self.number += 1;
-            let spot = LinePosition { file: Arc::clone(file), line: self.number };
+            let spot = LinePosition { order: self.count, folder: 0, file: Arc::clone(file), line: self.number };
             if line.pop_if(|byte| *byte == b'\n').is_none() {
                 let endless = line.len() as u64 == MOST_LINE;
                 if endless {
@@ -138,8 +146,10 @@ impl RecordLines {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SharedPartError {
     /// The part does not exist.
-    #[error("the {} {} is missing", part.name(), short(digest))]
+    #[error("{}: the {} {} is missing", dir.display(), part.name(), short(digest))]
     Missing {
+        /// The folder of the records that need it.
+        dir: PathBuf,
         /// The kind of the part.
         part: SharedPart,
         /// Its digest.
@@ -158,21 +168,19 @@ pub enum SharedPartError {
     },
 }
 
-/// The parts that records share; each is read once.
+/// The parts that the records of a folder share; each is read once.
 pub struct SharedParts {
     dir: PathBuf,
     settings: Mutex<HashMap<String, KeyedSettings>>,
     offers: Mutex<HashMap<String, KeyedOffers>>,
     tools: Mutex<HashMap<String, Arc<[Tool]>>>,
-    /// The digest of each server's latest tools, found when it is first needed.
-    last: OnceLock<BTreeMap<String, String>>,
 }
 
 impl SharedParts {
     /// Opens the shared parts of the records in this folder.
     pub fn of(dir: &Path) -> Self {
-        let (settings, offers, tools, last) = Default::default();
-        SharedParts { dir: dir.to_owned(), settings, offers, tools, last }
+        let (settings, offers, tools) = Default::default();
+        SharedParts { dir: dir.to_owned(), settings, offers, tools }
     }
 
     /// Returns the settings with this digest.
@@ -185,53 +193,20 @@ impl SharedParts {
     /// Returns the offered tools with this digest.
     pub fn offers(&self, digest: &str) -> Result<KeyedOffers, SharedPartError> {
         cached(&self.offers, digest, || {
-            let servers: Vec<(String, String)> = self.json(SharedPart::Catalog, digest)?;
+            let servers = self.tool_digests(digest)?;
             let offers: Result<Vec<_>, SharedPartError> =
                 servers.into_iter().map(|(server, tools)| Ok((server, self.tools(&tools)?))).collect();
             Ok(Keyed { key: digest.into(), value: Arc::new(offers?) })
         })
     }
 
-    /// Returns the tools that a server offered last, to any caller, in all records.
-    pub fn latest_offer(&self, server: &str) -> Option<Arc<[Tool]>> {
-        self.last().get(server).and_then(|digest| self.tools(digest).ok())
+    /// Returns the servers in the offered tools with this digest, each with the digest of its tools.
+    pub(super) fn tool_digests(&self, digest: &str) -> Result<Vec<(String, String)>, SharedPartError> {
+        self.json(SharedPart::Catalog, digest)
     }
 
-    /// Returns the ids of all servers in the records, sorted.
-    pub fn servers(&self) -> impl Iterator<Item = &str> {
-        self.last().keys().map(String::as_str)
-    }
-
-    fn last(&self) -> &BTreeMap<String, String> {
-        self.last.get_or_init(|| self.last_offers())
-    }
-
-    /// Finds the digest of each server's latest tools; a backtest reports the files that cannot be read.
-    fn last_offers(&self) -> BTreeMap<String, String> {
-        let mut catalogs = HashMap::<String, u64>::new();
-        let (sign, mut line, mut at) = (memchr::memmem::Finder::new(CATALOG), Vec::new(), 0);
-        let Ok(mut lines) = RecordLines::of(&self.dir) else { return BTreeMap::new() };
-        while let Ok(Some(_)) = lines.next(&mut line) {
-            at += 1;
-            for found in sign.find_iter(&line).map(|found| found + CATALOG.len()) {
-                let Some(Ok(digest)) = line.get(found..found + FIRST.len()).map(str::from_utf8) else { continue };
-                match catalogs.get_mut(digest) {
-                    Some(last) => *last = at,
-                    None => drop(catalogs.insert(digest.to_owned(), at)),
-                }
-            }
-        }
-        let mut catalogs: Vec<_> = catalogs.into_iter().map(|(digest, at)| (at, digest)).collect();
-        catalogs.sort();
-        let mut last = BTreeMap::new();
-        for (_, digest) in catalogs {
-            let servers: Vec<(String, String)> = self.json(SharedPart::Catalog, &digest).unwrap_or_default();
-            last.extend(servers);
-        }
-        last
-    }
-
-    fn tools(&self, digest: &str) -> Result<Arc<[Tool]>, SharedPartError> {
+    /// Returns the tools of one server with this digest.
+    pub(super) fn tools(&self, digest: &str) -> Result<Arc<[Tool]>, SharedPartError> {
         cached(&self.tools, digest, || {
             let tools: Vec<ToolJson> = self.json(SharedPart::Tools, digest)?;
             Ok(tools.into_iter().map(ToolJson::into_recorded_tool).collect())
@@ -251,7 +226,7 @@ impl SharedParts {
     }
 
     fn bytes(&self, part: SharedPart, digest: &str) -> Result<Vec<u8>, SharedPartError> {
-        let missing = || SharedPartError::Missing { part, digest: digest.to_owned() };
+        let missing = || SharedPartError::Missing { dir: self.dir.clone(), part, digest: digest.to_owned() };
         // The digest becomes part of a file name.
         if digest.len() != FIRST.len() || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(missing());
@@ -286,8 +261,6 @@ fn cached<T: Clone>(
 const MOST_KEPT: usize = 256;
 /// A digest that no line has; it stands for the lines of a missing file.
 const GONE: &str = "";
-/// The text before the digest of the offered tools in a record.
-const CATALOG: &[u8] = b"\"catalog\":\"";
 /// The longest line that is read; no record is as long, because it would not fit into a file.
 const MOST_LINE: u64 = 1 << 30;
 

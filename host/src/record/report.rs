@@ -33,6 +33,8 @@ pub struct BacktestReport {
     pub stopped: bool,
     /// The number of lines that were not completely written.
     pub unfinished: u64,
+    /// The first of these lines.
+    pub first_unfinished: Option<LinePosition>,
     /// The first damaged lines, and what is wrong with each.
     pub damaged: BTreeMap<LinePosition, LineDamage>,
     /// The number of damaged lines.
@@ -113,6 +115,11 @@ impl BacktestReport {
         }
     }
 
+    pub(super) fn add_unfinished(&mut self, spot: LinePosition) {
+        self.unfinished += 1;
+        self.first_unfinished = self.first_unfinished.take().into_iter().chain([spot]).min();
+    }
+
     pub(super) fn add_damage(&mut self, spot: LinePosition, damage: LineDamage) {
         self.damages += 1;
         self.damaged.insert(spot, damage);
@@ -168,6 +175,7 @@ impl BacktestReport {
         self.unreplayable += other.unreplayable;
         self.rules_unjudged += other.rules_unjudged;
         self.unfinished += other.unfinished;
+        self.first_unfinished = self.first_unfinished.take().into_iter().chain(other.first_unfinished).min();
         self.unjudged += other.unjudged;
         self.damages += other.damages;
         self.damaged.extend(other.damaged);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::digest_cache::DigestCache;
 use super::directive::RecordedDirective;
+use super::folder_parts::FolderParts;
 use super::keyed::{KeyedOffers, KeyedSettings};
-use super::reader::SharedParts;
 use super::replay::{ReplayCall, ReplayError, Replayer};
 use super::surroundings::CallSurroundings;
 use crate::logic::types::ToolRef;
@@ -34,7 +34,7 @@ impl ToolResolver {
         &mut self,
         replayer: &mut Replayer,
         keys: &mut DigestCache,
-        parts: &SharedParts,
+        parts: &FolderParts,
         (settings, offers): (&KeyedSettings, &KeyedOffers),
         name: &str,
     ) -> Result<Option<ToolRef>, ReplayError> {
@@ -64,7 +64,7 @@ impl ToolResolver {
 fn without_rules(
     settings: &KeyedSettings,
     offers: &KeyedOffers,
-    parts: &SharedParts,
+    parts: &FolderParts,
     keys: &mut DigestCache,
 ) -> (KeyedSettings, KeyedOffers) {
     let own = |server: &str| offers.value.iter().any(|(known, _)| known == server);

@@ -1,5 +1,7 @@
 //! A tool as its server lists it.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -11,8 +13,7 @@ pub struct ToolDefinition {
     /// The tool's name on its server.
     pub name: String,
     /// The whole item as the server wrote it.
-    pub raw: Box<RawValue>,
-    tool: Tool,
+    pub raw: Arc<RawValue>,
 }
 
 /// The members that matter here. A name must be a string, because it goes back to the server; other members of a wrong
@@ -30,21 +31,16 @@ struct ToolFields<'a> {
 }
 
 impl ToolDefinition {
-    /// Reads an item of `tools/list`; `None` if it has no usable name.
-    pub fn read(item: &RawValue) -> Option<Self> {
+    /// Reads an item of `tools/list`, also in the component's form; `None` if it has no usable name.
+    pub fn read(item: &Arc<RawValue>) -> Option<(Self, Tool)> {
         match serde_json::from_str::<ToolFields>(item.get()) {
-            Ok(read) => Some(ToolDefinition { name: read.name.clone(), raw: item.to_owned(), tool: tool(read) }),
+            Ok(read) => Some((ToolDefinition { name: read.name.clone(), raw: Arc::clone(item) }, tool(read))),
             Err(error) => {
                 let name = JsonObject::read(item.get()).and_then(|item| json::string_value(item.get("name")?));
                 tracing::warn!(tool = name, "skipped a tool that cannot be read: {error}");
                 None
             }
         }
-    }
-
-    /// Returns the tool in the component's form.
-    pub fn tool(&self) -> Tool {
-        self.tool.clone()
     }
 }
 
@@ -74,7 +70,7 @@ mod tests {
     use super::*;
 
     fn read(item: &str) -> Option<Tool> {
-        ToolDefinition::read(&RawValue::from_string(item.to_owned()).unwrap()).map(|definition| definition.tool())
+        ToolDefinition::read(&RawValue::from_string(item.to_owned()).unwrap().into()).map(|(_, tool)| tool)
     }
 
     #[test]

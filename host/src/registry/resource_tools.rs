@@ -29,7 +29,7 @@ pub(crate) fn resource_tools() -> Arc<ToolList> {
             },
             "annotations": harmless,
         });
-        let items = vec![to_raw(&list), to_raw(&read)];
+        let items = vec![to_raw(&list).into(), to_raw(&read).into()];
         Arc::new(ToolList::read(Arc::new(Listing { items, ..Listing::default() }), 1))
     });
     Arc::clone(&TOOLS)

@@ -2,8 +2,10 @@
 //!
 //! The component decides whether a rule matches; this file finds the nearest name for the hint.
 
+mod policies;
+
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use super::Warning;
@@ -11,13 +13,18 @@ use super::tools::ToolList;
 use crate::config::model::Config;
 use crate::config::nearest;
 use crate::decide::LogicResult;
-use crate::gate_settings::policies_about;
+use crate::lock::lock;
 use crate::logic::Supervisor;
-use crate::logic::types::filtering::{DestructivePolicy, Policy, RuleList, Rules, ServerRules};
+use crate::logic::types::filtering::{Policy, RuleList, Rules, ServerRules};
+use policies::{TokenPolicies, policy};
 
-/// The unmatched rules by server.
+/// The unmatched rules of the current configuration.
 #[derive(Default)]
-pub(super) struct UnmatchedRules(Mutex<BTreeMap<String, Vec<UnmatchedRule>>>);
+pub(super) struct UnmatchedRules {
+    by_server: Mutex<BTreeMap<String, Vec<UnmatchedRule>>>,
+    /// What the tokens of a configuration say, once somebody has asked.
+    tokens: Mutex<Option<(Arc<Config>, Arc<TokenPolicies>)>>,
+}
 
 /// A rule that matches no tool of its server.
 #[derive(Debug, Clone)]
@@ -30,14 +37,15 @@ pub struct UnmatchedRule {
 
 impl UnmatchedRules {
     /// Finds the rules that match none of these tools, and logs the new ones.
-    pub(super) fn check(&self, logic: &mut Supervisor, config: &Config, server: &str, tools: &ToolList) {
+    pub(super) fn check(&self, logic: &mut Supervisor, config: &Arc<Config>, server: &str, tools: &ToolList) {
         let names: Vec<String> = tools.offered.iter().map(|tool| tool.name.clone()).collect();
-        let found = find(logic, config, server, &names);
+        let policies = self.token_policies(config).about(config, server);
+        let found = find(logic, config, &policies, server, &names);
         let found = found.unwrap_or_else(|error| {
             tracing::warn!(server, "cannot check whether its rules match its tools: {error}");
             Vec::new()
         });
-        let mut known = self.lock();
+        let mut known = lock(&self.by_server);
         let known = known.entry(server.to_owned()).or_default();
         let mut rules = Vec::with_capacity(found.len());
         for (principal, text) in found {
@@ -55,16 +63,25 @@ impl UnmatchedRules {
 
     /// Forgets the unmatched rules of all servers but those to keep.
     pub(super) fn retain(&self, keep: impl Fn(&str) -> bool) {
-        self.lock().retain(|server, _| keep(server));
+        lock(&self.by_server).retain(|server, _| keep(server));
     }
 
     /// Returns all rules that match no tool, by server id.
     pub(super) fn all(&self) -> Vec<UnmatchedRule> {
-        self.lock().values().flatten().cloned().collect()
+        lock(&self.by_server).values().flatten().cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Vec<UnmatchedRule>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns what the tokens of this configuration say.
+    fn token_policies(&self, config: &Arc<Config>) -> Arc<TokenPolicies> {
+        let mut tokens = lock(&self.tokens);
+        match &*tokens {
+            Some((known, policies)) if Arc::ptr_eq(known, config) => Arc::clone(policies),
+            _ => {
+                let policies = Arc::new(TokenPolicies::new(config));
+                *tokens = Some((Arc::clone(config), Arc::clone(&policies)));
+                policies
+            }
+        }
     }
 }
 
@@ -72,15 +89,18 @@ impl UnmatchedRules {
 fn find(
     logic: &mut Supervisor,
     config: &Config,
+    policies: &[(Vec<Option<String>>, Policy)],
     server: &str,
     tools: &[String],
 ) -> LogicResult<Vec<(Option<String>, String)>> {
     let mut found = Vec::new();
-    for (principal, policy) in policies_about(config, server) {
-        for unmatched in logic.find_unmatched(&policy, server, tools)? {
-            let of = principal.as_deref().map(|name| format!("token of {name:?}: ")).unwrap_or_default();
-            let list = list_name(unmatched.list);
-            found.push((principal.clone(), in_words(&format!("{of}{list}"), &unmatched.pattern, server, tools)));
+    for (principals, policy) in policies {
+        for unmatched in logic.find_unmatched(policy, server, tools)? {
+            let text = in_words(list_name(unmatched.list), &unmatched.pattern, server, tools);
+            found.extend(principals.iter().map(|principal| {
+                let of = principal.as_deref().map(|name| format!("token of {name:?}: ")).unwrap_or_default();
+                (principal.clone(), format!("{of}{text}"))
+            }));
         }
     }
     for unmatched in logic.find_unmatched(&queues_of(config, server), server, tools)? {
@@ -100,14 +120,7 @@ fn queues_of(config: &Config, server: &str) -> Policy {
         tools: Vec::new(),
     };
     rules.ask.extend(of.map(|(pattern, _)| pattern.clone()));
-    Policy {
-        choice: None,
-        servers: vec![rules],
-        selection: None,
-        read_only: false,
-        destructive: DestructivePolicy::Allow,
-        capabilities: None,
-    }
+    policy(rules)
 }
 
 /// Returns the configuration key of a list of rules.
@@ -167,19 +180,5 @@ mod tests {
             in_words("deny", "x*", "git", &tools[..1]),
             "deny: \"x*\" matches none of its 1 tool; there are: \"git_reset\""
         );
-    }
-
-    #[test]
-    fn only_rules_about_the_server_are_asked_about() {
-        let text =
-            "gateway: {tokens: [{principal: a, token: x, servers: {git: [y], other: [\"*\"]}}, {principal: b, token: z}]}
-servers: {git: {command: c, deny: [d]}, other: {command: c}}";
-        let config = crate::config::parse(text, std::path::Path::new("toolgate.yaml")).unwrap();
-        let about = |server: &str| policies_about(&config, server);
-        let of = |policies: &[(Option<String>, Policy)]| -> Vec<Option<String>> {
-            policies.iter().map(|(principal, _)| principal.clone()).collect()
-        };
-        assert_eq!(of(&about("git")), [None, Some("a".to_owned())]);
-        assert_eq!(of(&about("none")), []);
     }
 }

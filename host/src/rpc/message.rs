@@ -183,6 +183,11 @@ pub struct Notification {
 }
 
 impl Notification {
+    /// The text of the message.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The method.
     pub fn method(&self) -> &str {
         &self.method
@@ -208,6 +213,11 @@ pub struct Response {
 }
 
 impl Response {
+    /// The text of the message.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Which request it answers.
     pub fn id(&self) -> ResponseId {
         self.id

@@ -22,7 +22,7 @@ use crate::rpc::code::METHOD_NOT_FOUND;
 #[derive(Debug, Default)]
 pub struct Listing {
     /// The items, in the server's order.
-    pub items: Vec<Box<RawValue>>,
+    pub items: Vec<Arc<RawValue>>,
     /// How long the list is valid, if the server says so.
     pub ttl: Option<Duration>,
     /// Whether the list is valid only for these credentials.
@@ -156,7 +156,7 @@ impl Listing {
                 }
             };
             if !strict || learn_headers(&item, session) {
-                self.items.push(item);
+                self.items.push(item.into());
             }
         }
         if let Some((why, item)) = left_out.first() {
@@ -296,12 +296,12 @@ mod tests {
         ];
         for (template, uri, expected) in rows {
             let item = serde_json::value::to_raw_value(&serde_json::json!({"uriTemplate": template})).unwrap();
-            let listing = Listing { items: vec![item], ..Listing::default() };
+            let listing = Listing { items: vec![item.into()], ..Listing::default() };
             assert_eq!(listing.has_fitting(uri), expected, "{template} {uri}");
             assert!(!listing.lists(uri), "a template is no resource");
         }
         let item = serde_json::value::to_raw_value(&serde_json::json!({"uri": "x://1", "name": "one"})).unwrap();
-        let listing = Listing { items: vec![item], ..Listing::default() };
+        let listing = Listing { items: vec![item.into()], ..Listing::default() };
         assert!(listing.lists("x://1") && !listing.lists("x://2") && !listing.has_fitting("x://1"));
     }
 }

@@ -354,7 +354,9 @@ fn classify_failure(failed: RequestError, wire: Wire) -> ProbeFailure {
         | Failure::NotReady { .. }
         | Failure::QueueFull(_)
         | Failure::Restarting
-        | Failure::RestartFailed(_) => ProbeFailure::Final(failed),
+        | Failure::RestartFailed(_)
+        | Failure::RulesUnavailable(_)
+        | Failure::Stopped => ProbeFailure::Final(failed),
         // Older servers react to an unknown method with any other error, or not at all.
         Failure::Timeout { .. } | Failure::Rpc(_) | Failure::Http(_) | Failure::Protocol(_) => {
             ProbeFailure::Legacy { why: failed, wire: Some(Box::new(wire)) }

@@ -128,6 +128,7 @@ fn kind(failure: &Failure) -> &'static str {
     match failure {
         Failure::Cancelled => "cancelled",
         Failure::Timeout { .. } => "timeout",
+        Failure::Stopped => "stopped",
         Failure::Connect(_) | Failure::NoProgram(_) => "connect",
         Failure::NotReady { .. } => "not_ready",
         Failure::Closed => "closed",
@@ -139,6 +140,7 @@ fn kind(failure: &Failure) -> &'static str {
         Failure::QueueFull(_) => "queue_full",
         Failure::Restarting => "restarting",
         Failure::RestartFailed(_) => "restart_failed",
+        Failure::RulesUnavailable(_) => "rules_unavailable",
         Failure::NeedsAuth(_) => "needs_auth",
     }
 }

@@ -24,6 +24,22 @@ fn what_is_well_is_a_line_for_each_server() {
 }
 
 #[test]
+fn programs_that_each_replica_starts_for_itself_are_named() {
+    let keys = json!(["0123456789abcdef0123456789abcdef"]);
+    for (gateway, expected) in [(json!({"session_keys": keys}), true), (json!({}), false)] {
+        let servers = json!({"one": demo(), "two": demo(), "off": and(demo(), json!({"enabled": false}))});
+        let place = Place::new().and_configured(&json!({"servers": servers, "gateway": gateway}));
+        let ran = place.run(&["check"]).ends(0);
+        assert_eq!(
+            ran.stdout.contains("each replica of the gateway starts its own one, two:"),
+            expected,
+            "{}",
+            ran.stdout
+        );
+    }
+}
+
+#[test]
 fn each_kind_of_failure_is_told_with_what_mends_it() {
     let place = Place::with(json!({
         "demo": demo(),

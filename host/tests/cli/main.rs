@@ -9,6 +9,8 @@ mod check;
 mod choosing;
 mod config;
 mod demo;
+#[cfg(unix)]
+mod draining;
 mod files;
 mod hostile;
 mod logic;
@@ -19,6 +21,8 @@ mod reading;
 mod record;
 #[cfg(unix)]
 mod reload;
+#[cfg(unix)]
+mod replicas;
 #[cfg(unix)]
 mod results;
 #[cfg(unix)]

@@ -56,29 +56,6 @@ fn a_signal_lets_the_calls_of_its_client_finish() {
 }
 
 #[test]
-fn over_http_a_call_that_outlasts_the_grace_is_cancelled_and_answered() {
-    let folder = Place::new();
-    let begun = folder.path("begun");
-    let slow = fixture_with("holds", &[begun.to_str().unwrap(), "/no/such/file"]);
-    let place = Place::configured(&json!({"gateway": {"grace": "200ms"}, "servers": {"slow": slow}}));
-    let mut serving = Serving::start(&place, &["--http", "127.0.0.1:0"]);
-    let address = serving.address();
-    let mut web = Web { address: &address, token: None, session: None };
-    assert_eq!(web.greet().status, 200);
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "slow__do"}});
-    let reply = std::thread::scope(|scope| {
-        let call = scope.spawn(|| web.post(&call));
-        appears(&begun);
-        serving.signal(Signal::TERM);
-        call.join().unwrap()
-    });
-    assert_eq!(reply.status, 200, "{reply:?}");
-    let answer: Value = serde_json::from_str(&reply.body).unwrap_or_else(|_| panic!("{reply:?}"));
-    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(1), &json!(true)), "{answer}");
-    assert_eq!(serving.ended().code(), Some(0));
-}
-
-#[test]
 fn a_client_has_all_servers_behind_one_and_its_end_is_the_end() {
     let place = Place::with(json!({"demo": demo(), "other": fixture("ok")}));
     let mut serving = Serving::greet(&place, &[]);
@@ -151,7 +128,7 @@ fn what_cannot_be_served_is_said_before_anything_is_started() {
 
 #[test]
 fn over_http_it_serves_until_it_is_told_to_stop() {
-    let place = Place::with(json!({"other": fixture("ok")}));
+    let place = Place::configured(&json!({"gateway": {"drain_delay": "off"}, "servers": {"other": fixture("ok")}}));
     let mut serving = Serving::start(&place, &["--http", "127.0.0.1:0"]);
     let address = serving.address();
     let mut web = Web { address: &address, token: None, session: None };
@@ -207,11 +184,32 @@ fn pages_have_heads_and_say_which_methods_they_know() {
         let whole = web.request(&format!("GET {path}"), "localhost", &[], "");
         assert_eq!((head.status, head.body.as_str()), (whole.status, ""), "{path}: {head:?}");
         let refused = web.request(&format!("DELETE {path}"), "localhost", &[], "");
-        assert!(refused.status == 405 && refused.head.contains("allow: get, head"), "{path}: {refused:?}");
+        assert!(refused.status == 405 && refused.head.contains("allow: GET, HEAD"), "{path}: {refused:?}");
     }
     assert_eq!(web.request("POST /health", "localhost", &[], "{}").status, 405);
     let refused = web.request("GET /api/v1/servers/other/disable", "localhost", &[], "");
-    assert!(refused.status == 405 && refused.head.contains("allow: post"), "{refused:?}");
+    assert!(refused.status == 405 && refused.head.contains("allow: POST"), "{refused:?}");
+}
+
+#[test]
+fn a_health_probe_of_any_host_hears_no_more_than_one_without_a_token() {
+    let tokens = json!([{"principal": "ops", "token": "ops-0123456789-token", "admin": true}]);
+    let place =
+        Place::configured(&json!({"version": 1, "servers": {"other": fixture("ok")}, "gateway": {"tokens": tokens}}));
+    let serving = Serving::start(&place, &["--http", "127.0.0.1:0"]);
+    let address = serving.address();
+    let ask =
+        |token, line: &str, host: &str| Web { address: &address, token, session: None }.request(line, host, &[], "");
+    let ops = Some("ops-0123456789-token");
+    for line in ["GET /ready", "GET /health"] {
+        let plain = ask(None, line, "localhost");
+        for token in [None, ops] {
+            let foreign = ask(token, line, "10.1.2.3:8899");
+            assert_eq!((foreign.status, &foreign.body), (200, &plain.body), "{line}");
+        }
+    }
+    assert!(ask(ops, "GET /ready", "localhost").body.contains("warnings"));
+    assert_eq!(ask(ops, "GET /api/v1/servers", "10.1.2.3:8899").status, 403);
 }
 
 #[test]
@@ -240,10 +238,10 @@ fn errors_of_the_api_are_json_with_one_text_whoever_asks() {
         }
         error(token, "GET /api/v2/servers", "", 404);
         for line in ["POST /api/v1/servers", "PUT /api/v1/calls", "OPTIONS /api/v1/mcp/tools"] {
-            assert!(error(token, line, "", 405).1.contains("allow: get, head"), "{line}");
+            assert!(error(token, line, "", 405).1.contains("allow: GET, HEAD"), "{line}");
         }
         for line in ["GET /api/v1/mcp/call", "DELETE /api/v1/servers/other/enable"] {
-            assert!(error(token, line, "", 405).1.contains("allow: post"), "{line}");
+            assert!(error(token, line, "", 405).1.contains("allow: POST"), "{line}");
         }
         for (path, words) in [
             ("calls?limit=abc", r#"limit must be a whole number such as 100, not "abc""#),
@@ -265,7 +263,7 @@ fn errors_of_the_api_are_json_with_one_text_whoever_asks() {
         }
     }
     for line in ["GET /api/v1/servers", "GET /api/v1/nothing", "GET /metrics"] {
-        assert!(error(None, line, "", 401).1.contains("www-authenticate: bearer"), "{line}");
+        assert!(error(None, line, "", 401).1.contains("www-authenticate: Bearer"), "{line}");
     }
     error(Some(ops), "POST /api/v1/servers/nobody/disable", "", 404);
     error(Some(ops), "POST /api/v1/servers/other/disable?now", "", 400);

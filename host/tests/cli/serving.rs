@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -28,8 +28,21 @@ pub struct Serving {
 impl Serving {
     /// Starts `toolgate serve` with these arguments.
     pub fn start(place: &Place, arguments: &[&str]) -> Self {
-        let arguments = [&["serve"], arguments].concat();
-        let mut child = place.command(&arguments).stdin(Stdio::piped()).spawn().expect("the binary starts");
+        Serving::spawn(place.command(&[&["serve"], arguments].concat()))
+    }
+
+    /// Starts `toolgate serve` as `nohup` and `&` of a shell do: so that it ignores interrupts and hangups.
+    pub fn start_under_nohup(place: &Place, arguments: &[&str]) -> Self {
+        let command = place.command(&[&["serve"], arguments].concat());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' INT HUP; exec \"$0\" \"$@\""]).arg(command.get_program()).args(command.get_args());
+        shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.current_dir(place.path("work")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Serving::spawn(shell)
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("the binary starts");
         let messages = lines(child.stdout.take().unwrap());
         let log = lines(child.stderr.take().unwrap());
         let input = child.stdin.take();
@@ -276,7 +289,7 @@ impl Web<'_> {
         stream.read_to_string(&mut text).expect("it answers");
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{text:?} is no answer"));
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Reply { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+        Reply { status, head: head.to_owned(), body: body.to_owned() }
     }
 }
 

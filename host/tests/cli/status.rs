@@ -127,7 +127,7 @@ fn a_gateway_over_http_is_found_by_its_address_and_by_its_socket() {
     place.run(&["status", "--gateway=http://127.0.0.1:1"]).ends(3).says("cannot connect");
     place.run(&["status", &format!("--gateway={url}/elsewhere")]).ends(3).says("there is no toolgate gateway");
 
-    send(&serving.child, Signal::TERM);
+    send(&serving.child, Signal::INT);
     let socket = serving.socket.clone();
     until("end", || (!socket.exists()).then_some(()));
 }

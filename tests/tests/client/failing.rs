@@ -88,6 +88,7 @@ fn failures() -> Vec<Failure> {
         Failure::NeedsAuth("log in".to_owned()),
         Failure::RestartInProgress,
         Failure::RestartFailed("it did not start".to_owned()),
+        Failure::RulesUnavailable("the store cannot be reached".to_owned()),
     ]
 }
 

@@ -93,7 +93,7 @@ async fn call(gate: &Gate, principal: &str, id: &str, name: &str, arguments: &st
 
 fn backtest(dir: &Path, candidate: Candidate) -> Backtest {
     let options = component().options().clone();
-    Backtest { dir: dir.to_owned(), candidate, filter: RecordFilter::default(), options, threads: 2 }
+    Backtest { dirs: vec![dir.to_owned()], candidate, filter: RecordFilter::default(), options, threads: 2 }
 }
 
 pub(crate) fn replay(dir: &Path) -> BacktestReport {

@@ -32,6 +32,7 @@ fn each_failure_has_its_code() {
         (Failure::NeedsAuth(String::new()), Code::NeedsAuth),
         (Failure::RestartInProgress, Code::RestartInProgress),
         (Failure::RestartFailed(String::new()), Code::RestartFailed),
+        (Failure::RulesUnavailable(String::new()), Code::NotAllowed),
     ] {
         assert_eq!(outcome::code(&failure), expected, "{failure:?}");
     }
@@ -55,6 +56,7 @@ fn each_failure_has_its_words() {
         (Failure::QueueFull("64".into()), "too many calls are waiting for server \"s\": 64"),
         (Failure::NeedsAuth("log in".into()), "server \"s\" needs authorization: log in"),
         (Failure::RestartInProgress, "mcp_restart_in_progress: server \"s\" is being restarted"),
+        (Failure::RulesUnavailable("x".into()), "its rules cannot be applied, so it was not sent: x"),
         (Failure::RestartFailed("exit 1".into()), "mcp_restart_failed: server \"s\" did not restart: exit 1"),
     ] {
         assert_eq!(outcome::describe(&failure, "s"), expected);

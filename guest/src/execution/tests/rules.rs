@@ -242,6 +242,21 @@ fn a_limit_counts_the_calls_that_fit_and_says_when_to_come_back() {
 }
 
 #[test]
+fn a_call_that_the_host_cannot_judge_count_or_learn_from_is_not_allowed_and_not_tried_again() {
+    let mut budget = rule("budget", &["k8s.*"], "", Effect::Deny);
+    budget.limit = Some(CallLimit { calls: 2, per_ms: 1000, by: LimitScope::Everybody });
+    let gate = gate(with(vec![budget], Vec::new()));
+    let counted = || Event::Counted(vec![crate::rules::CallCount { calls: 1, ends_in_ms: 1 }]);
+    for before in [vec![], vec![seen(&[])], vec![seen(&[]), counted()]] {
+        let failed = failed(Failure::RulesUnavailable("no store".into()), Phase::NotSent);
+        let (said, ended) = play(&gate, call("k8s.set", "{}"), before.into_iter().chain([failed]).collect());
+        assert!(said.ends_with(" NotAllowed"), "{said}");
+        let text = result(ended).text;
+        assert!(text.ends_with("its rules cannot be applied, so it was not sent: no store"), "{text}");
+    }
+}
+
+#[test]
 fn a_call_that_is_asked_about_is_counted_once_it_is_approved() {
     let limited = |effect| Rule {
         limit: Some(CallLimit { calls: 2, per_ms: 1000, by: LimitScope::Principal }),

@@ -17,9 +17,10 @@ pub(crate) struct Args {
     /// How tools are named, instead of gateway.names
     #[arg(long, value_name = "STYLE", value_parser = names)]
     pub names: Option<GatewayNames>,
-    /// Record calls in this folder, for `toolgate replay` and `toolgate explain`
+    /// Record calls in this folder, for `toolgate replay` and `toolgate explain`; if repeated, further folders are those
+    /// of other gateways, whose calls `/api/v1/calls?recorded=true` lists too
     #[arg(long, value_name = "DIR")]
-    pub record: Option<PathBuf>,
+    pub record: Vec<PathBuf>,
 }
 
 /// Parses a naming style, spelled as in the configuration.

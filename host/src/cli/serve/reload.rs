@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::config;
 use crate::config::loosened::find_loosened;
-use crate::config::resolve::{ResolvedShadow, ResolvedToken};
+use crate::config::resolve::{ResolvedShadow, ResolvedToken, StoreUrl};
 use crate::config::search::ConfigLocation;
 use crate::config::secrets::Secrets;
 use crate::config::trust::TrustStore;
@@ -34,6 +34,8 @@ pub(super) struct Reloader {
     origin: ConfigFile,
     variables: Variables,
     tokens: Vec<ResolvedToken>,
+    /// The store of the gateway, which stays the same until it is started again.
+    store: Option<StoreUrl>,
     shadow: Option<ResolvedShadow>,
     shadow_loader: ShadowLoader,
     logic: LogicArgs,
@@ -72,11 +74,11 @@ impl Reloader {
         args: &Args,
         origin: ConfigFile,
         variables: &Variables,
-        tokens: Vec<ResolvedToken>,
-        shadow: Option<ResolvedShadow>,
+        setup: &GatewaySetup,
         logic: &LogicArgs,
         secrets: &Arc<Mutex<Secrets>>,
     ) -> Self {
+        let (tokens, store, shadow) = (setup.tokens.clone(), setup.store.clone(), setup.shadow.clone());
         let file = WatchedFile::with_content(origin.path.clone(), &origin.text);
         let others = token_files(&tokens).chain(ShadowLoader::watched_files(shadow.as_ref()));
         let watched = std::iter::once(file).chain(others).collect();
@@ -85,6 +87,7 @@ impl Reloader {
             origin,
             variables: variables.clone(),
             tokens,
+            store,
             shadow,
             shadow_loader: ShadowLoader::default(),
             logic: logic.clone(),
@@ -108,7 +111,7 @@ impl Reloader {
                 () = signals.hangup() => ReloadReason::Requested,
                 () = self.wait_for_change() => ReloadReason::Changed,
             };
-            match self.reload(gateway, &listener, why).await {
+            match self.reload(gateway, &listener, signals, why).await {
                 Ok(()) => self.untrusted = false,
                 // It was logged once, and may be trusted at any time.
                 Err(ReloadError::Untrusted) if self.untrusted && why == ReloadReason::Changed => {}
@@ -161,11 +164,12 @@ impl Reloader {
         &mut self,
         gateway: &Gateway,
         listener: &ListenerControl,
+        signals: &Signals,
         why: ReloadReason,
     ) -> Result<(), ReloadError> {
         let (setup, text) = self.read().await?;
         lock(&self.secrets).merge(&setup.secrets);
-        let GatewaySetup { config, options, limits, http, tokens, shadow, .. } = setup;
+        let GatewaySetup { config, options, limits, stop_times, http, store, tokens, shadow, .. } = setup;
         let prepared = match (listener, http) {
             (ListenerControl::Http(control), Some(options)) => {
                 Some(control.prepare(options).map_err(|error| ReloadError::Invalid(format_chain(&error)))?)
@@ -180,12 +184,14 @@ impl Reloader {
         let before = gateway.registry().config();
         let loosened = find_loosened(&before, &config);
         let socket = (before.settings.gateway.socket != config.settings.gateway.socket).then_some("gateway.socket");
+        let store = (self.store != store).then_some("gateway.store");
         let changes =
             gateway.reload(config, &anew, options).map_err(|error| ReloadError::Invalid(format_chain(&error)))?;
         // After the views, so that a token never grants more than it should.
         let applied = prepared.map(PreparedChange::apply).unwrap_or_default();
-        if let ListenerControl::Stdio(control) = listener {
-            control.set(&limits);
+        match listener {
+            ListenerControl::Stdio(control) => control.set(&limits),
+            ListenerControl::Http(_) => signals.set_times(stop_times),
         }
         let keys = config::changed_keys(&self.origin.text, &text, &self.origin.path);
         self.origin.text = text;
@@ -199,7 +205,7 @@ impl Reloader {
         for (server, problem) in &changes.errors {
             warn!(server, "it cannot be used: {problem}");
         }
-        for what in applied.needs_restart.iter().copied().chain(socket) {
+        for what in applied.needs_restart.iter().copied().chain(socket).chain(store) {
             warn!("a change of {what} needs a restart");
         }
         self.shadow_loader.update(gateway, &self.logic, shadow.clone(), why == ReloadReason::Requested).await;

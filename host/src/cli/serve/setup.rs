@@ -3,7 +3,9 @@
 use std::net::ToSocketAddrs;
 
 use crate::config::model::{Config, GatewayRules, TokenRules};
-use crate::config::resolve::{ResolvedGateway, ResolvedShadow, ResolvedToken, resolve_gateway, resolve_shadow};
+use crate::config::resolve::{
+    ResolvedGateway, ResolvedShadow, ResolvedToken, StoreUrl, resolve_gateway, resolve_shadow,
+};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::failure::format_chain;
@@ -16,6 +18,7 @@ use crate::gateway::http::{self, Tokens};
 use super::args::Args;
 use crate::cli::context::check_configured;
 use crate::cli::error::CliError;
+use crate::cli::signals::StopTimes;
 
 /// The settings of a gateway.
 pub(super) struct GatewaySetup {
@@ -25,8 +28,12 @@ pub(super) struct GatewaySetup {
     pub options: gateway::GatewayOptions,
     /// Limits on sizes, counts and times.
     pub limits: GatewayLimits,
+    /// How long the gateway takes to stop.
+    pub stop_times: StopTimes,
     /// The settings of the HTTP listener, if there is one.
     pub http: Option<http::HttpOptions>,
+    /// The store that replicas share; `None` means the memory of this process.
+    pub store: Option<StoreUrl>,
     /// The tokens of its clients.
     pub tokens: Vec<ResolvedToken>,
     /// The shadow policy to try, if there is one.
@@ -48,14 +55,20 @@ impl GatewaySetup {
             Some(address) => Some(http_options(address.as_deref(), &config, &filled, limits.clone())?),
             None => None,
         };
+        // Nobody chooses between gateways on standard input and output.
+        let drain_delay = http.as_ref().map(|_| config.settings.gateway.drain_delay).unwrap_or_default();
+        let stop_times = StopTimes { drain_delay, grace: limits.grace };
         let views = gate::views(&config).into_iter().collect();
         let names = args.names.or(config.settings.gateway.names).map(gate::shown_style);
         let gateway = &config.settings.gateway;
         let list = |token: &TokenRules| Some((token.principal.clone(), token.list?));
         let lists = (gateway.tokens.iter().filter_map(list).collect(), gateway.list);
-        let options = gateway::GatewayOptions { names, lists, expose: args.expose.clone(), views };
-        let ResolvedGateway { tokens, secrets, .. } = filled;
-        Ok(GatewaySetup { config, options, limits, http, tokens, shadow, secrets })
+        let session_keys = filled.session_keys.clone();
+        let records = args.record.iter().skip(1).cloned().collect();
+        let expose = args.expose.clone();
+        let options = gateway::GatewayOptions { names, lists, expose, views, session_keys, records };
+        let ResolvedGateway { tokens, store, secrets, .. } = filled;
+        Ok(GatewaySetup { config, options, limits, stop_times, http, store, tokens, shadow, secrets })
     }
 }
 
@@ -95,6 +108,7 @@ fn http_options(
         tokens,
         tls: filled.tls.clone().map(|(certificate, key)| http::CertificateFiles { certificate, key }),
         rate: rules.rate.map(|per_second| http::RateLimit { per_second, burst: per_second.saturating_mul(2) }),
+        on_store_failure: rules.on_store_failure,
         limits,
         ..http::HttpOptions::new(address)
     })

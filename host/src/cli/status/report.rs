@@ -15,6 +15,17 @@ pub(crate) struct StatusReport {
     pub servers: Vec<ServerReport>,
 }
 
+impl StatusReport {
+    /// Returns whether the gateway is ready, in words.
+    pub(crate) fn readiness(&self) -> &'static str {
+        match &self.gateway {
+            Some(gateway) if gateway.draining => "draining",
+            _ if self.ready => "ready",
+            _ => "not ready",
+        }
+    }
+}
+
 /// The gateway itself.
 #[derive(Debug, Deserialize)]
 pub(crate) struct GatewayInfo {
@@ -24,6 +35,9 @@ pub(crate) struct GatewayInfo {
     pub version: String,
     /// How long it has been running, in seconds.
     pub for_s: u64,
+    /// Whether it is about to stop.
+    #[serde(default)]
+    pub draining: bool,
     /// Its configuration file, which only admins see.
     #[serde(default)]
     pub file: Option<String>,

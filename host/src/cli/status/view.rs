@@ -37,7 +37,8 @@ pub(super) fn draw(report: &StatusReport) -> String {
 /// Describes the gateway on one line.
 fn headline(report: &StatusReport) -> String {
     let style = style::stdout();
-    let ready = if report.ready { style.green("ready") } else { style.red("not ready") };
+    let readiness = report.readiness();
+    let ready = if report.ready { style.green(readiness) } else { style.red(readiness) };
     let Some(about) = &report.gateway else { return ready };
     let GatewayInfo { pid, version, for_s, .. } = about;
     let refused: u64 = about.listeners.iter().map(|listener| listener.refused).sum();

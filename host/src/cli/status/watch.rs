@@ -54,7 +54,7 @@ pub(super) async fn run(remote: &RemoteGateway, json: bool) -> Result<ExitCode, 
 /// The state that was printed last.
 #[derive(Default)]
 struct LastStatus {
-    ready: Option<bool>,
+    readiness: Option<&'static str>,
     servers: HashMap<String, ServerReport>,
 }
 
@@ -75,8 +75,9 @@ impl LastStatus {
         for id in gone {
             out += &format!("{now} {} removed\n", style::clean(id));
         }
-        if self.ready.replace(report.ready) != Some(report.ready) {
-            out += &format!("{now} gateway {}\n", if report.ready { "ready" } else { "not ready" });
+        let readiness = report.readiness();
+        if self.readiness.replace(readiness) != Some(readiness) {
+            out += &format!("{now} gateway {readiness}\n");
         }
         self.servers = report.servers.iter().map(|server| (server.server.clone(), server.clone())).collect();
         out

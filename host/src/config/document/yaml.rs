@@ -208,4 +208,5 @@ fn complex_key(position: FilePosition) -> ConfigError {
 }
 
 const MERGE: &str = "<<";
-const MAX_NODES: usize = 100_000;
+/// Room for 500 tokens that name 200 servers each.
+const MAX_NODES: usize = 500_000;

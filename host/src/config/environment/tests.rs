@@ -19,7 +19,14 @@ fn server(id: &str) -> ServerConfig {
 }
 
 fn config(servers: Vec<ServerConfig>) -> Config {
-    Config { file: None, shape: FileShape::Native, settings: Settings::default(), servers, notices: Vec::new() }
+    Config {
+        file: None,
+        shape: FileShape::Native,
+        settings: Settings::default(),
+        servers,
+        notices: Vec::new(),
+        digest: None,
+    }
 }
 
 /// Returns the names of the variables that the first server gets.

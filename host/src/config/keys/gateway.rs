@@ -4,7 +4,9 @@ mod address;
 mod token;
 
 use super::super::field::{ConfigField, FieldError, ReadContext};
-use super::super::model::{GatewayNames, GatewayRules, GatewayTls, ListMode, SearchRules, UnexpandedText};
+use super::super::model::{
+    GatewayNames, GatewayRules, GatewayTls, ListMode, SearchRules, StoreFailurePolicy, UnexpandedText,
+};
 use super::super::section::{ChoiceForm, ConfigKey, KeyForm, read_keys, read_section, schema};
 use address::{host, origin, read_listen_address};
 pub(crate) use token::TOKEN;
@@ -76,13 +78,16 @@ pub(crate) const GATEWAY: &[Key] = &[
     .about("The largest request body, or line on standard input.")
     .default("\"4MiB\""),
     Key::new("max_sessions", KeyForm::Number(1, MOST, |gateway, number| gateway.max_sessions = number))
-        .about("The most client sessions at a time; more are refused.")
+        .about("The most client sessions in memory at a time; those that are not in use make room, and more are refused.")
         .default("1000"),
     Key::new(
         "session_idle",
         KeyForm::RetentionAboveZero("must be longer than 0", |gateway, span| gateway.session_idle = span),
     )
-    .about("How long to keep a client session after its last use.")
+    .about(
+            "How long to keep a client session after its last use if it holds something that only this process has, such as \
+             a subscription.",
+        )
     .default("\"30m\""),
     Key::new("max_connections", KeyForm::Number(1, MOST, |gateway, number| gateway.max_connections = number))
         .about("The most client connections at a time.")
@@ -95,9 +100,39 @@ pub(crate) const GATEWAY: &[Key] = &[
         .default("\"256MiB\""),
     Key::new("rate", KeyForm::Number(1, MOST, |gateway, number| gateway.rate = u32::try_from(number).ok()))
         .about("The most requests per second from one principal; default: no limit."),
+    Key::new("drain_delay", KeyForm::Span(|gateway, span| gateway.drain_delay = span))
+        .about(
+            "How long to take new calls after SIGTERM, until load balancers have noticed that the gateway is not ready.",
+        )
+        .default("\"5s\""),
     Key::new("grace", KeyForm::Span(|gateway, span| gateway.grace = span))
         .about("How long calls may take to finish when the gateway stops, before they are cancelled.")
         .default("\"10s\""),
+    Key::new("session_keys", KeyForm::UnexpandedTexts(|gateway, texts| gateway.session_keys = texts))
+        .about(
+            "Keys that all replicas have, so that each accepts the sessions and approvals of the others: at least 32 \
+             characters each, the first one seals. Default: one that the gateway draws at its start.",
+        )
+        .default("[]"),
+    Key::new(
+        "store",
+        KeyForm::Custom(schema::text, |gateway, field, _| {
+            let store = field.unexpanded_text()?;
+            gateway.store = Some(store).filter(|store| store.text != MEMORY);
+            Ok(())
+        }),
+    )
+    .about("Where replicas keep what they share: `memory`, which each has alone, or a URL such as redis://host:6379/0.")
+    .default("\"memory\""),
+    Key::rule(
+        "on_store_failure",
+        KeyForm::choice(&ChoiceForm(&StoreFailurePolicy::ALL, |gateway, choice| gateway.on_store_failure = choice)),
+    )
+    .about(
+        "What happens to calls that rates, limits or approvals must count when the store cannot be reached: `closed` \
+         refuses them, `open` makes them and counts alone.",
+    )
+    .default("\"closed\""),
 ];
 
 type SearchKey = ConfigKey<SearchRules>;
@@ -160,3 +195,5 @@ pub(crate) fn read_gateway(field: &ConfigField<'_>, context: &mut ReadContext) -
 }
 
 const MOST: u64 = 1_000_000;
+/// The store of a gateway that shares nothing.
+const MEMORY: &str = "memory";

@@ -26,9 +26,9 @@ pub struct GatewayRules {
     pub tls: Option<GatewayTls>,
     /// The largest request body.
     pub max_body_bytes: u64,
-    /// The most client sessions at a time.
+    /// The most client sessions in memory at a time.
     pub max_sessions: usize,
-    /// How long to keep a session after its last use.
+    /// How long to keep a session after its last use if it holds something that only this process has.
     pub session_idle: Duration,
     /// The most client connections at a time.
     pub max_connections: usize,
@@ -38,8 +38,17 @@ pub struct GatewayRules {
     pub max_inflight_bytes: u64,
     /// The most requests per second from one principal; `None` means no limit.
     pub rate: Option<u32>,
+    /// How long to take new calls after SIGTERM, until load balancers have noticed that the gateway is not ready.
+    pub drain_delay: Duration,
     /// How long calls may take to finish when the gateway stops, before they are cancelled.
     pub grace: Duration,
+    /// The keys of sessions and approvals, which replicas have in common; the first one seals. Without any, the gateway
+    /// draws one at its start.
+    pub session_keys: Vec<UnexpandedText>,
+    /// The URL of the store that replicas share; `None` means the memory of this process.
+    pub store: Option<UnexpandedText>,
+    /// What happens to calls that must be counted when the store cannot be reached.
+    pub on_store_failure: StoreFailurePolicy,
 }
 
 impl Default for GatewayRules {
@@ -60,9 +69,29 @@ impl Default for GatewayRules {
             max_in_flight: 512,
             max_inflight_bytes: 256 * 1024 * 1024,
             rate: None,
+            drain_delay: Duration::from_secs(5),
             grace: Duration::from_secs(10),
+            session_keys: Vec::new(),
+            store: None,
+            on_store_failure: StoreFailurePolicy::Closed,
         }
     }
+}
+
+/// What happens to calls that must be counted when the store cannot be reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreFailurePolicy {
+    /// They are refused.
+    #[default]
+    Closed,
+    /// They are made, and counted by each replica alone.
+    Open,
+}
+
+impl StoreFailurePolicy {
+    /// All values with their names in the configuration.
+    pub const ALL: [(&'static str, StoreFailurePolicy); 2] =
+        [("closed", StoreFailurePolicy::Closed), ("open", StoreFailurePolicy::Open)];
 }
 
 /// How the gateway names tools.

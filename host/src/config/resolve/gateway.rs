@@ -1,7 +1,10 @@
 //! Resolves the gateway: its tokens, and the files of its certificate.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::PathBuf;
+
+use url::Url;
 
 use super::resolver::{ConfigResolver, resolve_section};
 use super::site;
@@ -18,8 +21,32 @@ pub struct ResolvedGateway {
     pub tokens: Vec<ResolvedToken>,
     /// The PEM files of the certificate and key, which need not exist yet; `None` means HTTP without TLS.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// Values to hide in every result, log and page: all tokens, and what they are made of.
+    /// The keys of sessions and approvals: at least 32 characters each, and no two are equal.
+    pub session_keys: Vec<SessionKey>,
+    /// The store that replicas share; `None` means the memory of this process.
+    pub store: Option<StoreUrl>,
+    /// Values to hide in every result, log and page: all tokens and keys, and what they are made of.
     pub secrets: Secrets,
+}
+
+/// A key of sessions and approvals. `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SessionKey(pub String);
+
+impl fmt::Debug for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionKey(…)")
+    }
+}
+
+/// The URL of a store, which may contain a password. `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoreUrl(pub Url);
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoreUrl(…)")
+    }
 }
 
 /// A principal that may use the gateway. `Debug` shows no token.
@@ -58,7 +85,7 @@ pub fn resolve_gateway(config: &Config, variables: &Variables) -> Result<Resolve
         let (path, _) = resolve_section(&text.place, "gateway", config, variables, |resolver| resolver.path(text))?;
         Ok(path)
     };
-    let mut filled = ResolvedGateway::default();
+    let (mut filled, mut owners) = (ResolvedGateway::default(), HashMap::new());
     for (at, rules) in gateway.tokens.iter().enumerate() {
         let located = rules.secret.text();
         let file = match &rules.secret {
@@ -78,9 +105,8 @@ pub fn resolve_gateway(config: &Config, variables: &Variables) -> Result<Resolve
             check_token(resolver, located, &token)?;
             Ok(token)
         })?;
-        if let Some(earlier) = filled.tokens.iter().find(|earlier| earlier.token == token) {
-            let text =
-                format!("{:?} and {:?} have the same token; give each its own", earlier.principal, rules.principal);
+        if let Some(earlier) = owners.insert(token.clone(), &rules.principal) {
+            let text = format!("{earlier:?} and {:?} have the same token; give each its own", rules.principal);
             let field = Some(format!("gateway.tokens[{at}]"));
             return Err(Problem { place: located.place.clone(), field, text });
         }
@@ -94,29 +120,67 @@ pub fn resolve_gateway(config: &Config, variables: &Variables) -> Result<Resolve
             capabilities: rules.capabilities.clone(),
         });
     }
+    for located in &gateway.session_keys {
+        let (key, secrets) = resolve_section(&located.place, "gateway", config, variables, |resolver| {
+            let key = resolver.text(located)?.trim().to_owned();
+            resolver.secrets.add(&key);
+            if key.chars().count() < MIN_KEY {
+                let text = format_args!("has fewer than {MIN_KEY} characters; `openssl rand -hex 32` makes a good one");
+                return Err(resolver.problem(located, text));
+            }
+            if filled.session_keys.iter().any(|earlier| earlier.0 == key) {
+                return Err(resolver.problem(located, "is the same key as one before it; keep one of them"));
+            }
+            Ok(SessionKey(key))
+        })?;
+        filled.secrets.merge(&secrets);
+        filled.session_keys.push(key);
+    }
+    if let Some((url, secrets)) = resolve_store(config, variables)? {
+        filled.secrets.merge(&secrets);
+        filled.store = Some(url);
+    }
     if let Some(tls) = &gateway.tls {
         filled.tls = Some((path(&tls.certificate)?, path(&tls.key)?));
     }
     Ok(filled)
 }
 
-/// Checks that the tokens name configured servers, which needs no expansion.
-pub fn check_tokens(config: &Config) -> Result<(), Problem> {
-    let mut tokens = config.settings.gateway.tokens.iter().enumerate();
-    tokens.try_for_each(|(at, token)| check_servers(at, token, config))
+/// Resolves the URL of the store that replicas share, and the secrets in it; `None` means the memory of this process.
+pub fn resolve_store(config: &Config, variables: &Variables) -> Result<Option<(StoreUrl, Secrets)>, Problem> {
+    let Some(located) = &config.settings.gateway.store else { return Ok(None) };
+    let resolved = resolve_section(&located.place, "gateway", config, variables, |resolver| {
+        let text = resolver.text(located)?;
+        resolver.secrets.add_address(text.trim());
+        let url = Url::parse(text.trim()).ok().filter(|url| matches!(url.scheme(), "redis" | "rediss"));
+        let wrong = "is not a store; write memory, or a URL such as redis://host:6379/0 or rediss://host:6379/0";
+        let url = url.filter(Url::has_host).ok_or_else(|| resolver.problem(located, wrong))?;
+        Ok(StoreUrl(url))
+    })?;
+    Ok(Some(resolved))
 }
 
-fn check_servers(at: usize, token: &TokenRules, config: &Config) -> Result<(), Problem> {
+/// Checks that the tokens name configured servers, which needs no expansion.
+pub fn check_tokens(config: &Config) -> Result<(), Problem> {
+    let servers: HashSet<&str> = config.servers.iter().map(|server| server.id.as_str()).collect();
+    for (at, token) in config.settings.gateway.tokens.iter().enumerate() {
+        let mut selected = token.selection.iter().flatten();
+        if let Some((name, _)) = selected.find(|(name, _)| !servers.contains(name.as_str())) {
+            return Err(unknown_server(at, token, name, config));
+        }
+    }
+    Ok(())
+}
+
+fn unknown_server(at: usize, token: &TokenRules, name: &str, config: &Config) -> Problem {
     let known = || config.servers.iter().map(|server| server.id.as_str());
-    let mut selected = token.selection.iter().flatten();
-    let Some((name, _)) = selected.find(|(name, _)| !known().any(|id| id == name)) else { return Ok(()) };
     let there = match config.servers.is_empty() {
         true => "there is none".to_owned(),
         false => format!("there are: {}", known().collect::<Vec<_>>().join(", ")),
     };
     let text = format!("no server {name:?} is configured; {there}{}", nearest::hint(name, known()));
     let field = Some(format!("gateway.tokens[{at}].servers"));
-    Err(Problem { place: token.place.clone(), field, text })
+    Problem { place: token.place.clone(), field, text }
 }
 
 /// Checks that a token is hard to guess and valid in the header that carries it (RFC 6750, section 2.1).
@@ -132,6 +196,7 @@ fn check_token(resolver: &ConfigResolver<'_>, located: &UnexpandedText, token: &
 }
 
 const MIN_TOKEN: usize = 16;
+const MIN_KEY: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -145,7 +210,12 @@ mod tests {
     fn resolved(section: &str, folder: &Path) -> Result<ResolvedGateway, String> {
         let text = format!("gateway: {section}\n{SERVERS}");
         let config = parse(&text, &folder.join("toolgate.yaml")).unwrap_or_else(|error| panic!("{text}: {error}"));
-        let environment = [("A", "s3cret-of-a-0123456789"), ("SHORT", "s3cret"), ("DIR", "/var/keys")];
+        let environment = [
+            ("A", "s3cret-of-a-0123456789"),
+            ("SHORT", "s3cret"),
+            ("DIR", "/var/keys"),
+            ("KEY", "s3cret-k1-0123456789-0123456789-0123"),
+        ];
         resolve_gateway(&config, &Variables::of_test(&environment)).map_err(|problem| problem.to_string())
     }
 
@@ -235,6 +305,35 @@ mod tests {
         for (section, expected) in rows {
             let found = resolved(&section, folder.path()).err().unwrap_or_default();
             assert_eq!(found.is_empty(), expected.is_empty(), "{section}: {found}");
+            assert!(found.contains(expected) && !found.contains("s3cret"), "{section}: {found}");
+        }
+    }
+
+    #[test]
+    fn keys_and_the_store_are_filled_in_and_kept_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let section =
+            "{session_keys: ['${KEY}', ' s3cret-k2-0123456789-0123456789-0123 '], store: 'rediss://u:${A}@h:7000/3'}";
+        let found = resolved(section, folder.path()).unwrap();
+        let keys: Vec<&str> = found.session_keys.iter().map(|key| &*key.0).collect();
+        assert_eq!(keys, ["s3cret-k1-0123456789-0123456789-0123", "s3cret-k2-0123456789-0123456789-0123"]);
+        assert_eq!(found.store.as_ref().unwrap().0.as_str(), "rediss://u:s3cret-of-a-0123456789@h:7000/3");
+        for secret in keys.into_iter().chain(["s3cret-of-a-0123456789"]) {
+            assert_eq!(found.secrets.redact(secret), "[REDACTED]");
+        }
+        assert!(!format!("{found:?}").contains("s3cret"), "{found:?}");
+        for (section, expected) in [
+            (
+                "{session_keys: ['${A}']}",
+                "gateway.session_keys[0]: has fewer than 32 characters; `openssl rand -hex 32`",
+            ),
+            ("{session_keys: ['${KEY}', '${KEY}']}", "gateway.session_keys[1]: is the same key as one before it"),
+            ("{session_keys: ['${MISSING}']}", "gateway.session_keys[0]: variable \"MISSING\" is not set"),
+            ("{store: 'http://h'}", "gateway.store: is not a store; write memory, or a URL such as redis://"),
+            ("{store: 'redis:x'}", "gateway.store: is not a store"),
+            ("{store: redis}", "gateway.store: is not a store"),
+        ] {
+            let found = resolved(section, folder.path()).unwrap_err();
             assert!(found.contains(expected) && !found.contains("s3cret"), "{section}: {found}");
         }
     }

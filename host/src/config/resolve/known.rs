@@ -13,7 +13,7 @@ use super::site;
 use crate::config::environment::parse_dotenv;
 use crate::config::expand::{ExpandScope, HOLE, expand_partly, read_text_file, resolve_path};
 use crate::config::model::{
-    ApiKeyLocation, Config, OAuthConfig, ServerAuth, ServerConfig, TokenSource, UnexpandedText,
+    ApiKeyLocation, Config, GatewayRules, OAuthConfig, ServerAuth, ServerConfig, TokenSource, UnexpandedText,
 };
 use crate::config::secrets::Secrets;
 use crate::config::variables::{NoPrompter, Variables};
@@ -34,6 +34,7 @@ pub fn known_secrets(config: &Config, variables: &Variables) -> Secrets {
     for token in &config.settings.gateway.tokens {
         SecretCollector { scope, secrets: &mut secrets }.token_of_gateway(&token.secret);
     }
+    SecretCollector { scope, secrets: &mut secrets }.replicas(&config.settings.gateway);
     // A partly expanded text is not the secret itself, and may be an ordinary word.
     secrets.remove_containing(HOLE);
     secrets
@@ -131,6 +132,17 @@ impl SecretCollector<'_> {
                 let text = SecretCollector { scope: self.scope, secrets: &mut Secrets::default() }.file(located);
                 text.into_iter().for_each(|token| self.secrets.add(&token));
             }
+        }
+    }
+
+    /// Adds what the replicas of a gateway have in common.
+    fn replicas(&mut self, gateway: &GatewayRules) {
+        for key in &gateway.session_keys {
+            let key = self.text(key);
+            self.secrets.add(key.trim());
+        }
+        if let Some(store) = &gateway.store {
+            self.address(store);
         }
     }
 

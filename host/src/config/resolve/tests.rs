@@ -32,7 +32,7 @@ fn stdio(command: &str) -> ServerConfig {
 
 fn config(file: &str) -> Config {
     let (shape, settings) = (FileShape::Native, Settings::default());
-    Config { file: Some(file.into()), shape, settings, servers: Vec::new(), notices: Vec::new() }
+    Config { file: Some(file.into()), shape, settings, servers: Vec::new(), notices: Vec::new(), digest: None }
 }
 
 fn try_resolve(server: &ServerConfig, environment: &[(&str, &str)]) -> Result<Endpoint, Problem> {

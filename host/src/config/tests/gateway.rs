@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::super::model::{GatewayNames, GatewayRules, TokenSource};
+use super::super::model::{GatewayNames, GatewayRules, StoreFailurePolicy, TokenSource};
 use super::super::parse;
 use super::complaints;
 use super::entries::check;
@@ -14,7 +14,7 @@ fn gateway(section: &str) -> GatewayRules {
 #[test]
 fn what_is_said_of_the_gateway_is_read() {
     type Changed = fn(&mut GatewayRules);
-    let rows: [(&str, Changed); 24] = [
+    let rows: [(&str, Changed); 28] = [
         ("", |_| {}),
         ("{}", |_| {}),
         ("{http: , names: , tokens: [], hosts: [], tls: {}, rate: }", |_| {}),
@@ -47,6 +47,10 @@ fn what_is_said_of_the_gateway_is_read() {
         ("{rate: 1000000}", |rules| rules.rate = Some(1_000_000)),
         ("{grace: 0}", |rules| rules.grace = Duration::ZERO),
         ("{grace: off}", |rules| rules.grace = Duration::ZERO),
+        ("{drain_delay: off}", |rules| rules.drain_delay = Duration::ZERO),
+        ("{session_keys: [], store: memory}", |_| {}),
+        ("{on_store_failure: closed}", |_| {}),
+        ("{on_store_failure: open}", |rules| rules.on_store_failure = StoreFailurePolicy::Open),
     ];
     for (section, changed) in rows {
         let mut expected = GatewayRules::default();

@@ -4,22 +4,24 @@
 //! input, and sends the call again with the answer; the client holds the sealed state in between, so the gateway
 //! does not store the call.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
+use tracing::debug;
 
 use super::ClientSession;
 use super::approval_state::{ReturnedState, key};
 use super::client_request::ClientRequest;
 use super::questions::ASK_LIMIT;
+use crate::config::model::StoreFailurePolicy;
 use crate::gate::{ApprovalText, Approve, Consent};
-use crate::gateway::seal::{ApprovalStage, RulesVersion, SealedCall};
+use crate::gateway::seal::{ApprovalStage, RulesDigest, SealedCall};
 use crate::json::JsonObject;
 use crate::logic::types::execution::Question;
 use crate::session::{Era, Topic, missing_capability};
+use crate::store::UNREACHABLE;
 use crate::transport::BoxFuture;
 
 impl Approve for ClientRequest {
@@ -28,16 +30,16 @@ impl Approve for ClientRequest {
             let Some(client) = self.client.upgrade() else { return Consent::NoApprover };
             match self.era {
                 Era::Legacy => self.ask_person(&client, question).await,
-                Era::Modern => self.resume_or_ask(&client, question),
+                Era::Modern => self.resume_or_ask(&client, question).await,
             }
         })
     }
 }
 
 impl ClientSession {
-    /// Returns the version of the rules in force.
-    fn rules(&self) -> RulesVersion {
-        (self.gateway.registry.config_version(), self.gateway.edition.load(Ordering::SeqCst))
+    /// Returns a digest of the rules in force.
+    fn rules(&self) -> RulesDigest {
+        self.gateway.active().rules
     }
 }
 
@@ -61,7 +63,7 @@ impl ClientRequest {
 
     /// Returns the decision that a client without a session sent along; without a valid one, asks for it with the
     /// result.
-    fn resume_or_ask(&self, client: &ClientSession, question: &Question) -> Consent {
+    async fn resume_or_ask(&self, client: &ClientSession, question: &Question) -> Consent {
         let Question { tool, arguments, .. } = question;
         let seal = &client.gateway.sealer;
         let subject = SealedCall {
@@ -72,14 +74,24 @@ impl ClientRequest {
             rules: client.rules(),
         };
         let returned = self.approval.returned.get().filter(|returned| seal.verify(&returned.sealed, &subject));
-        let approved = returned.and_then(|ReturnedState { sealed, answer }| {
-            let approved = match (sealed.stage, answer) {
-                (ApprovalStage::Approved, _) => true,
-                (ApprovalStage::Asked, answer) => is_yes(answer.as_deref()?),
-            };
-            // One approval starts one call, even if it is sent several times.
-            seal.spend(sealed, &subject.principal).then_some(approved)
+        let answered = returned.and_then(|ReturnedState { sealed, answer }| match (sealed.stage, answer) {
+            (ApprovalStage::Approved, _) => Some((sealed, true)),
+            (ApprovalStage::Asked, answer) => Some((sealed, is_yes(answer.as_deref()?))),
         });
+        // One approval starts one call, even if it is sent several times.
+        let approved = match answered {
+            None => None,
+            Some((sealed, approved)) => match seal.spend(sealed, &subject.principal).await {
+                Ok(unused) => unused.then_some(approved),
+                Err(error) => match client.gateway.registry.config().settings.gateway.on_store_failure {
+                    StoreFailurePolicy::Closed => {
+                        debug!("an approval does not count: {error}");
+                        return Consent::Failed(UNREACHABLE.to_owned());
+                    }
+                    StoreFailurePolicy::Open => seal.spend_here(sealed, &subject.principal).then_some(approved),
+                },
+            },
+        };
         match approved {
             Some(true) => {
                 let _ = self.approval.approved.set(subject);
@@ -91,7 +103,7 @@ impl ClientRequest {
                 let Some(state) = seal.seal(ApprovalStage::Asked, &subject, None) else { return Consent::NoApprover };
                 let mut params = form(client, question);
                 params["mode"] = "form".into();
-                let asked = json!({key(seal): {"method": Topic::Elicitation.method(), "params": params}});
+                let asked = json!({key(&seal.name()): {"method": Topic::Elicitation.method(), "params": params}});
                 let result = json!({"resultType": "input_required", "inputRequests": asked, "requestState": state});
                 let _ = self.approval.input_request.set(result.to_string());
                 Consent::Pending

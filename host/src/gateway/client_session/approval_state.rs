@@ -34,7 +34,7 @@ impl Approval {
         let Some(sealed) = given.state.as_deref().and_then(|state| seal.read(state.get())) else { return };
         given.state = sealed.inner.clone();
         let mut responses = given.responses.as_deref().and_then(|responses| JsonObject::read(responses.get()));
-        let answer = responses.as_mut().and_then(|responses| responses.remove(&key(seal)));
+        let answer = responses.as_mut().and_then(|responses| responses.remove(&key(&sealed.key)));
         if sealed.stage == ApprovalStage::Asked {
             // The server has not asked anything yet, and the person has not seen any answers to it.
             given.responses = None;
@@ -57,26 +57,33 @@ impl Approval {
     }
 }
 
-/// Returns the key of toolgate's own question; a gateway behind this one uses another.
-pub(super) fn key(seal: &StateSealer) -> String {
-    format!("{OURS}{}", seal.name)
+/// Returns the key of toolgate's own question, by the name of the key that seals it; a gateway behind this one uses
+/// another.
+pub(super) fn key(name: &str) -> String {
+    format!("{OURS}{name}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateway::replica::Replica;
+    use crate::store::Store;
+
+    fn sealer() -> StateSealer {
+        StateSealer::new(Replica::new(&[], Store::memory()))
+    }
 
     #[test]
     fn what_is_ours_does_not_reach_the_server_and_what_is_the_servers_does() {
-        let (seal, raw) = (StateSealer::new(), |text: &str| RawValue::from_string(text.to_owned()).unwrap());
+        let (seal, raw) = (sealer(), |text: &str| RawValue::from_string(text.to_owned()).unwrap());
         let ours_at = |stage: &str, inner: &str| {
             use base64::Engine;
             let inner = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(inner);
-            raw(&format!("\"toolgate/{}/{stage}/1/1/AA/{inner}\"", seal.name))
+            raw(&format!("\"toolgate/{}/{stage}/1/1/AA/{inner}\"", seal.name()))
         };
         let ours = |inner: &str| ours_at("approved", inner);
         let state = r#""\u00e9 1.0""#;
-        let answer = format!(r#"{:?}:{{"action":"accept"}}"#, key(&seal));
+        let answer = format!(r#"{:?}:{{"action":"accept"}}"#, key(&seal.name()));
         let others = r#"{"toolgate-approval-x":{"action":"accept"}}"#;
         let theirs = r#""toolgate/x/asked/1/1/AA/""#;
         for (given, responses, expected, left) in [

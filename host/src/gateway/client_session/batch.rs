@@ -32,7 +32,7 @@ impl ClientSession {
         // One response to messages without an id is enough, since it cannot say which message it means.
         let mut refused_without_id = false;
         for part in parts {
-            match admit(&part, admission, &mut ids) {
+            match admit(&part, admission, &mut ids).await {
                 Ok(place) => running.push(async move {
                     let answer = self.handle_one(part, envelope).await;
                     drop(place);
@@ -56,10 +56,10 @@ impl ClientSession {
 
 /// Admits one message of a batch, or returns the error response to it. Ids must be unique, or the responses could not
 /// be told apart.
-fn admit(part: &Message, admission: &Admission, ids: &mut HashSet<String>) -> Result<AdmissionGuard, String> {
+async fn admit(part: &Message, admission: &Admission, ids: &mut HashSet<String>) -> Result<AdmissionGuard, String> {
     let id = part.request_id();
     // Invalid messages count too.
-    let place = admission(part.wants_answer(), id)?;
+    let place = admission(part.wants_answer(), id).await?;
     let wrong = if part.is_request_of("initialize") {
         "initialize cannot be part of a batch: send it on its own"
     } else if part.has_meta(VERSION_META) {

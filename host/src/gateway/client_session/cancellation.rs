@@ -77,11 +77,11 @@ impl RunningRequests {
         self.all_cancelled.notify_waiters();
     }
 
-    /// Cancels a request for the client. It gets no response (2025-11-25, utilities, cancellation) if it is `silent`;
-    /// over HTTP, the exchange needs one.
-    pub(super) fn cancel(&self, gate: &Gate, id: &str, silent: bool) {
+    /// Cancels a request for the client; returns false if it is not running here. It gets no response (2025-11-25,
+    /// utilities, cancellation) if it is `silent`; over HTTP, the exchange needs one.
+    pub(super) fn cancel(&self, gate: &Gate, id: &str, silent: bool) -> bool {
         let handles = lock(&self.handles);
-        let Some(handle) = handles.get(id) else { return };
+        let Some(handle) = handles.get(id) else { return false };
         // While the handle exists, the request's task has not yet called `take_cancelled`.
         if silent {
             lock(&self.cancelled_ids).insert(id.to_owned());
@@ -90,6 +90,7 @@ impl RunningRequests {
             CancelHandle::Call(call) => drop(gate.cancel(call)),
             CancelHandle::Task(stopped) => stopped.notify_one(),
         }
+        true
     }
 
     /// Reports whether the client cancelled this request, so that its response must not be sent.

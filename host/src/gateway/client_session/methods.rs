@@ -9,11 +9,12 @@ use tracing::warn;
 
 use super::cancellation::cancellable;
 use super::era::{CacheControl, finish_cacheable};
-use super::request_context::{RequestContext, askable_capabilities, client_name, level_of};
+use super::request_context::{RequestContext, client_name, level_of};
 use super::{ClientSession, choosing, notifications, prompts, resources, tool_list};
 use crate::failure::RpcError;
 use crate::gate::GateError;
-use crate::gateway::bounds;
+use crate::gateway::session_terms::CapabilityFlags;
+use crate::json::JsonObject;
 use crate::lock::lock;
 use crate::rpc::code::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use crate::session::{Era, LEGACY_VERSIONS, MODERN_VERSION};
@@ -31,7 +32,7 @@ pub(super) async fn answer(context: &RequestContext<'_>) -> Result<String, RpcEr
         ("completion/complete", _) => cancellable(context, prompts::complete(context)).await,
         ("subscriptions/listen", Era::Modern) => notifications::listen(context).await,
         ("resources/subscribe", Era::Legacy) => notifications::subscribe(context).await,
-        ("resources/unsubscribe", Era::Legacy) => notifications::unsubscribe(context),
+        ("resources/unsubscribe", Era::Legacy) => notifications::unsubscribe(context).await,
         ("server/discover", Era::Modern) => discover(context).await,
         ("initialize", Era::Legacy) => initialize(context).await,
         ("ping", Era::Legacy) => Ok("{}".to_owned()),
@@ -74,8 +75,9 @@ async fn initialize(context: &RequestContext<'_>) -> Result<String, RpcError> {
     let Params { protocol_version, capabilities: theirs, client_info } = context.params()?;
     let known = LEGACY_VERSIONS.into_iter().find(|version| *version == protocol_version);
     let version = known.unwrap_or(LEGACY_VERSIONS[0]);
-    let theirs = theirs.map(|theirs| askable_capabilities(theirs.get()));
-    bounds::check_capabilities(theirs.as_deref().unwrap_or_default())?;
+    // Another replica knows them by the session's id, which has room for flags alone.
+    let theirs = theirs.and_then(|theirs| JsonObject::read(theirs.get())).unwrap_or_default();
+    let theirs = Some(CapabilityFlags::read(&theirs).to_json().into());
     choosing::apply(context)?;
     {
         let mut negotiated = lock(&context.client.negotiated);
@@ -121,7 +123,9 @@ async fn set_level(context: &RequestContext<'_>) -> Result<String, RpcError> {
     }
     let (client, Params { level }) = (context.client, context.params()?);
     let level = level_of(level.get()).map_err(|text| RpcError::new(INVALID_PARAMS, text))?;
+    client.load_changes().await;
     lock(&client.negotiated).log_level = Some(level);
+    client.share_changes().await;
     client.gateway.registry.want_logs(client.gate.number(), Some(level)).await;
     Ok("{}".to_owned())
 }

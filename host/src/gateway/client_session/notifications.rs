@@ -135,18 +135,24 @@ pub(super) async fn subscribe(context: &RequestContext<'_>) -> Result<String, Rp
         let others = watched.keys().filter(|known| **known != uri);
         bounds::check_subscriptions(others.chain([&uri]).map(String::as_str))
     };
+    context.client.load_changes().await;
     check_room(&lock(subscribed))?;
     let watcher = watch(context.client, &uri).await?.ok_or_else(|| resources::missing(Era::Legacy, &uri))?;
-    let mut watched = lock(subscribed);
-    // Checked again, since other subscriptions may have been added meanwhile.
-    check_room(&watched)?;
-    watched.insert(uri, watcher);
+    {
+        let mut watched = lock(subscribed);
+        // Checked again, since other subscriptions may have been added meanwhile.
+        check_room(&watched)?;
+        watched.insert(uri, watcher);
+    }
+    context.client.share_changes().await;
     Ok("{}".to_owned())
 }
 
 /// Handles `resources/unsubscribe` in the initialize era.
-pub(super) fn unsubscribe(context: &RequestContext<'_>) -> Result<String, RpcError> {
+pub(super) async fn unsubscribe(context: &RequestContext<'_>) -> Result<String, RpcError> {
     let resources::ResourceParams { uri } = context.params()?;
+    context.client.load_changes().await;
     drop(lock(&context.client.subscriptions.watched).remove(&uri));
+    context.client.share_changes().await;
     Ok("{}".to_owned())
 }

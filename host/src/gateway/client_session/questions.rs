@@ -13,6 +13,7 @@ use super::labels::label;
 use crate::failure::RpcError;
 use crate::gate::EXEMPT;
 use crate::gateway::client::ClientSink;
+use crate::gateway::replica::ReplicaId;
 use crate::json::{self, JsonObject};
 use crate::lock::lock;
 use crate::logic::LogicError;
@@ -21,17 +22,27 @@ use crate::rpc::{self, ResponseId};
 use crate::session::{MissingCapability, ServerQuestion, Topic, missing_capability};
 
 /// The questions that a client has not answered yet.
-#[derive(Default)]
 pub(super) struct OpenQuestions {
+    replica: ReplicaId,
     /// The senders of the client's answers, by the id of the question.
     pending: Mutex<HashMap<u64, AnswerSender>>,
-    /// The id of the last question.
+    /// The number of the last question.
     last: AtomicU64,
 }
 
 type AnswerSender = oneshot::Sender<Result<Box<RawValue>, RpcError>>;
 
 impl OpenQuestions {
+    pub(super) fn new(replica: ReplicaId) -> Self {
+        OpenQuestions { replica, pending: Mutex::default(), last: AtomicU64::new(0) }
+    }
+
+    /// Returns the replica that asked the question with this id, if it is another one.
+    pub(super) fn asker(&self, id: ResponseId) -> Option<ReplicaId> {
+        let ResponseId::Number(id) = id else { return None };
+        ReplicaId::of_question(id).filter(|asker| *asker != self.replica)
+    }
+
     /// Sends a question, and waits at most `limit` for the answer.
     pub(super) async fn ask(
         &self,
@@ -40,7 +51,7 @@ impl OpenQuestions {
         sink: &dyn ClientSink,
         limit: Duration,
     ) -> Result<Box<RawValue>, RpcError> {
-        let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = self.replica.question(self.last.fetch_add(1, Ordering::Relaxed) + 1);
         let (sender, receiver) = oneshot::channel();
         lock(&self.pending).insert(id, sender);
         let _forget = QuestionGuard { questions: self, id, sink };

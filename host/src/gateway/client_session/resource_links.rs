@@ -62,6 +62,11 @@ impl ResourceLinks {
         }
     }
 
+    /// Reports whether no server has linked to any resource.
+    pub(super) fn is_empty(&self) -> bool {
+        lock(&self.0).servers.is_empty()
+    }
+
     /// Returns the server that last linked to this resource.
     pub(super) fn server_of(&self, uri: &str) -> Option<Arc<str>> {
         lock(&self.0).servers.get(uri).cloned()

@@ -9,35 +9,32 @@ use serde_json::value::RawValue;
 use super::ClientSession;
 use super::era::{CacheControl, finish_cacheable};
 use super::request_context::RequestContext;
+use super::shown_tools::ShownTools;
 use crate::failure::RpcError;
-use crate::json::{self, JsonObject};
+use crate::json;
 use crate::lock::lock;
-use crate::logic::LogicError;
-use crate::logic::types::Annotations;
-use crate::rpc::code::{HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS};
-use crate::session::{self, Era, ToolHeaders};
-use crate::sha256::Sha256;
+use crate::logic::types::execution::Settings;
+use crate::rpc::code::{HEADER_MISMATCH, INVALID_PARAMS};
+use crate::session::{Era, ToolHeaders};
 
-/// The tools that the client was last shown, ready to be sent again.
+/// What the client was last shown.
 #[derive(Default)]
-pub(super) struct ToolListCache(Mutex<Option<CachedTools>>);
+pub(super) struct ToolListCache(Mutex<Option<LastShown>>);
 
 #[derive(Clone)]
-struct CachedTools {
-    /// The registry's count of tool changes at that time.
-    seen: u64,
+struct LastShown {
     snapshot: ToolSnapshot,
-    items: Arc<[Box<RawValue>]>,
-    /// The tools in a form that clients before 2026-07-28 can read.
-    legacy_items: Arc<[Box<RawValue>]>,
     /// The arguments that headers repeat, by the tool names that the client sees.
     headers: Arc<ToolHeaders>,
+    /// The list that the client reads page by page, and the registry's count of tool changes when that began. Only for
+    /// a list that depends on the caller, which would otherwise be made again for each page.
+    rest: Option<(u64, Arc<ShownTools>)>,
 }
 
 impl ToolListCache {
     /// Reports whether the client would now see other tools than it was last shown.
     pub(super) fn have_changed(&self, client: &ClientSession) -> bool {
-        self.cached().is_none_or(|shown| shown.snapshot.changed(client).is_some())
+        self.last().is_none_or(|shown| shown.snapshot.changed(client).is_some())
     }
 
     /// Checks that the headers of a call match its arguments, based on the tools that the client was last shown.
@@ -47,8 +44,8 @@ impl ToolListCache {
         arguments: Option<&str>,
         given: &[(String, String)],
     ) -> Result<(), RpcError> {
-        let Some(kept) = self.cached() else { return Ok(()) };
-        kept.headers.check(tool, arguments, given).map_err(|text| RpcError::new(HEADER_MISMATCH, text))
+        let Some(last) = self.last() else { return Ok(()) };
+        last.headers.check(tool, arguments, given).map_err(|text| RpcError::new(HEADER_MISMATCH, text))
     }
 
     /// Forgets what the client was shown, because it may see other tools now.
@@ -56,86 +53,77 @@ impl ToolListCache {
         *lock(&self.0) = None;
     }
 
-    fn cached(&self) -> Option<CachedTools> {
+    fn last(&self) -> Option<LastShown> {
         lock(&self.0).clone()
     }
 }
 
 /// The tools at one moment.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct ToolSnapshot {
     /// The registry's version of the set of servers.
     roster: u64,
-    /// The digest of all tools as shown; `None` if they could not be rendered.
+    /// The digest of all tools as shown, with those that rules hide; `None` if they could not be rendered.
     digest: Option<[u8; 32]>,
+    /// The settings whose rules may hide some of them.
+    rules: Option<Arc<Settings>>,
 }
 
 impl ToolSnapshot {
     /// Takes a snapshot of the current tools.
     pub(super) fn now(client: &ClientSession) -> Self {
-        let roster = client.gateway.registry.servers_version();
-        ToolSnapshot { roster, digest: render(client, None, None).ok().map(|items| digest(&items)) }
+        let (roster, backend) = (client.gateway.registry.servers_version(), client.gate.sync());
+        let shown = client.gateway.tool_lists.of_backend(client, &backend);
+        let rules = backend.has_rules().then(|| Arc::clone(backend.settings()));
+        ToolSnapshot { roster, digest: shown.ok().map(|shown| shown.digest), rules }
     }
 
-    /// Returns a new snapshot if the tools have changed.
+    /// Returns a new snapshot if the tools have changed. What rules hide depends on more than the tools, so a client with
+    /// rules hears of every change of those that it may use without them.
     pub(super) fn changed(&self, client: &ClientSession) -> Option<Self> {
         let now = ToolSnapshot::now(client);
-        let differs = now.digest.is_some() && now.digest != self.digest;
+        let same_rules = match (&now.rules, &self.rules) {
+            (Some(now), Some(before)) => Arc::ptr_eq(now, before) || now.rules == before.rules,
+            (now, before) => now.is_none() && before.is_none(),
+        };
+        let differs = now.digest.is_some() && (now.digest != self.digest || !same_rules);
         // Servers that were added since and have not listed their tools yet.
         let newcomers = || client.gate.links().iter().any(|link| link.known_tools().is_none() && !link.is_disabled());
         (differs || (now.roster != self.roster && newcomers())).then_some(now)
     }
 }
 
-fn digest(items: &[Box<RawValue>]) -> [u8; 32] {
-    let mut digest = Sha256::new();
-    for item in items {
-        digest.update(item.get());
-        // A separator that cannot occur in JSON.
-        digest.update([0]);
-    }
-    digest.finish()
-}
-
 /// Handles `tools/list`. The first list, and the first after servers were added or removed, connects all servers with a
 /// time limit; clients are notified of tools that come later.
 pub(super) async fn tools(context: &RequestContext<'_>) -> Result<String, RpcError> {
     let client = context.client;
-    let kept = client.sent.tools.cached();
+    let last = client.sent.tools.last();
     let roster = client.gateway.registry.servers_version();
-    if kept.as_ref().is_none_or(|kept| kept.snapshot.roster != roster) {
+    if last.as_ref().is_none_or(|last| last.snapshot.roster != roster) {
         // Servers that fail or take too long are logged and left out.
         let _ = tokio::time::timeout(FIRST_LIST, client.gate.refresh()).await;
     }
     let seen = client.gateway.registry.tools_count();
-    let shown = match kept {
-        // What rules hide may change with each call.
-        Some(kept) if kept.seen == seen && kept.snapshot.roster == roster && !client.gate.has_rules() => kept,
-        _ => {
+    // Taken first, so that the client hears of what changes while the list is made.
+    let snapshot = ToolSnapshot { roster, ..ToolSnapshot::now(client) };
+    let cursor = read_cursor(context.request.params())?;
+    let rest = last.and_then(|last| last.rest).filter(|(began, _)| cursor.is_some() && *began == seen);
+    let shown = match rest {
+        Some((_, shown)) => shown,
+        None => {
             let (name, trace) = (context.client_name(), context.trace_id());
-            let items: Arc<[_]> = render(client, name.as_deref(), trace.as_deref())?.into();
-            let (legacy_items, headers) = (for_legacy(&items), headers(&items));
-            let snapshot = ToolSnapshot { roster, digest: Some(digest(&items)) };
-            let shown = CachedTools { seen, snapshot, items, legacy_items, headers };
-            *lock(&client.sent.tools.0) = Some(shown.clone());
-            shown
+            client.gateway.tool_lists.of_caller(client, name.as_deref(), trace.as_deref())?
         }
     };
     let items = match context.era {
-        Era::Legacy => shown.legacy_items,
-        Era::Modern => shown.items,
+        Era::Legacy => &shown.legacy_items,
+        Era::Modern => &shown.items,
     };
-    let page = page("tools", &items, context.request.params())?;
+    let page = page_from("tools", items, cursor)?;
+    let is_last = cursor.unwrap_or_default() + PAGE >= items.len();
+    let rest = (snapshot.rules.is_some() && !is_last).then(|| (seen, Arc::clone(&shown)));
+    *lock(&client.sent.tools.0) = Some(LastShown { snapshot, headers: Arc::clone(&shown.headers), rest });
     Ok(finish_cacheable(context.era, page, cache_control(client)))
-}
-
-/// Returns the tools in a form that clients before 2026-07-28 can read.
-fn for_legacy(items: &Arc<[Box<RawValue>]>) -> Arc<[Box<RawValue>]> {
-    let others: Vec<_> = items.iter().map(|item| session::strip_output_schema(item)).collect();
-    if others.iter().all(Option::is_none) {
-        return Arc::clone(items);
-    }
-    items.iter().zip(others).map(|(item, other)| other.unwrap_or_else(|| item.clone())).collect()
 }
 
 /// Returns how long the list may be cached, and by whom; not at all while a server has yet to list its tools, or if there
@@ -157,79 +145,39 @@ fn cache_control(client: &ClientSession) -> CacheControl {
     CacheControl::of_parts(parts).for_client(client)
 }
 
-/// Collects the arguments that the tools' schemas want repeated in headers.
-fn headers(items: &[Box<RawValue>]) -> Arc<ToolHeaders> {
-    let headers = ToolHeaders::default();
-    // Skips the parsing of most tools, which want none.
-    let marked = items.iter().filter(|item| json::SHOWN.is_in(item.get()));
-    for tool in marked.filter_map(|item| JsonObject::read(item.get())) {
-        if let Some(name) = tool.get("name").and_then(json::string_value) {
-            // Clients must ignore a tool with invalid marks, so nothing needs to be checked for it.
-            let _ = headers.learn(&name, tool.get("inputSchema"));
-        }
-    }
-    Arc::new(headers)
-}
-
-/// Returns the definitions of the tools that a client may use, with this client program and this trace id.
-fn render(client: &ClientSession, name: Option<&str>, trace: Option<&str>) -> Result<Vec<Box<RawValue>>, RpcError> {
-    let failed = |error: LogicError| RpcError::new(INTERNAL_ERROR, error.to_string());
-    let tools = client.gate.tools_for(&client.style(), name, trace).map_err(failed)?;
-    let shown = tools.into_iter().map(|tool| {
-        let definition = client.gate.definition(&tool.tool);
-        let mut object = definition.and_then(|raw| JsonObject::read(raw.get())).unwrap_or_default();
-        object.set("name", if client.exposed().is_some() { &tool.tool.tool } else { &tool.name });
-        // Keep the server's own spelling unless the component changed the text.
-        let written = object.get("description").and_then(json::string_value);
-        if let Some(description) = tool.description.filter(|description| written.as_ref() != Some(description)) {
-            object.set("description", &description);
-        }
-        if tool.tool.server.is_empty() {
-            object.set("annotations", &annotations(tool.annotations));
-        }
-        if let Some(schema) = tool.input_schema.and_then(|schema| RawValue::from_string(schema).ok()) {
-            object.set("inputSchema", &schema);
-        }
-        (tool.tool.server, object)
-    });
-    let mut shown: Vec<(String, JsonObject)> = shown.collect();
-    client.gate.mask_descriptions(&mut shown).map_err(failed)?;
-    Ok(shown.iter().map(|(_, tool)| json::to_raw(tool)).collect())
-}
-
-/// Returns the annotations of one of the gate's own tools.
-fn annotations(said: Annotations) -> serde_json::Value {
-    serde_json::json!({
-        "readOnlyHint": said.read_only,
-        "destructiveHint": said.destructive,
-        "idempotentHint": said.idempotent,
-        "openWorldHint": said.open_world,
-    })
-}
-
 /// Returns one page of a list as the text of a result.
 pub(super) fn page(name: &str, items: &[Box<RawValue>], params: &str) -> Result<String, RpcError> {
+    page_from(name, items, read_cursor(params)?)
+}
+
+/// Returns the place in a list that the cursor in the params of a request means, if there is a cursor.
+fn read_cursor(params: &str) -> Result<Option<usize>, RpcError> {
     #[derive(Deserialize)]
     struct Params<'a> {
         #[serde(default, borrow)]
         cursor: Option<&'a RawValue>,
     }
-    let read = serde_json::from_str::<Params>(params);
-    let bad = |text: String| RpcError::new(INVALID_PARAMS, text);
-    let start = match read.map_err(|error| bad(format!("the params of a list cannot be read: {error}")))?.cursor {
-        None => 0,
-        Some(cursor) => {
-            // Ignoring a cursor of another type would return the first page again and again.
-            let start = json::string_value(cursor).and_then(|cursor| cursor.parse::<usize>().ok());
-            let start = start.filter(|start| *start > 0 && *start < items.len());
-            start.ok_or_else(|| bad("unknown cursor: it does not belong to this list".to_owned()))?
-        }
-    };
-    let total = items.len();
+    let bad = |error| RpcError::new(INVALID_PARAMS, format!("the params of a list cannot be read: {error}"));
+    let Some(cursor) = serde_json::from_str::<Params>(params).map_err(bad)?.cursor else { return Ok(None) };
+    // Ignoring a cursor of another type would return the first page again and again.
+    let place = json::string_value(cursor).and_then(|cursor| cursor.parse::<usize>().ok());
+    place.filter(|place| *place > 0).map(Some).ok_or_else(unknown_cursor)
+}
+
+/// Returns the page that begins at this place of a list, the first one without a place.
+fn page_from(name: &str, items: &[Box<RawValue>], place: Option<usize>) -> Result<String, RpcError> {
+    let (start, total) = (place.unwrap_or_default(), items.len());
+    if place.is_some() && start >= total {
+        return Err(unknown_cursor());
+    }
     let end = total.min(start + PAGE);
     let items: Vec<_> = items[start..end].iter().map(|item| item.get()).collect();
     let next = if end < total { format!(r#","nextCursor":"{end}""#) } else { String::new() };
     Ok(format!(r#"{{"{name}":[{}]{next}}}"#, items.join(",")))
+}
+
+fn unknown_cursor() -> RpcError {
+    RpcError::new(INVALID_PARAMS, "unknown cursor: it does not belong to this list".to_owned())
 }
 
 /// The maximum number of items on a page.

@@ -13,7 +13,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::channel::{EventReader, encode};
+use super::channel::{EventReader, encode, retry_hint};
 use super::page_handler::PageEvent;
 use super::pending_response::PendingResponse;
 use crate::gateway::load::RequestSlot;
@@ -95,8 +95,9 @@ pub(super) struct EventStream {
     pub(super) opening: Option<Bytes>,
     /// The call that writes the events; polling the stream advances it.
     pub(super) pending: Option<PendingResponse>,
-    /// Completes when the stream must end.
+    /// Completes when the stream must end, which it does with a hint when to reconnect.
     pub(super) stopped: Option<BoxFuture<'static, ()>>,
+    has_ended: bool,
     silence: Pin<Box<Sleep>>,
     keep_alive: Duration,
     /// Slots and guards that the stream holds until it ends.
@@ -116,7 +117,7 @@ impl EventStream {
     pub(super) fn new(source: EventSource, keep_alive: Duration, held: impl Any + Send) -> Self {
         let silence = Box::pin(sleep(keep_alive));
         let (opening, pending, stopped) = (None, None, None);
-        EventStream { source, opening, pending, stopped, silence, keep_alive, _held: Box::new(held) }
+        EventStream { source, opening, pending, stopped, has_ended: false, silence, keep_alive, _held: Box::new(held) }
     }
 
     /// Builds the response that carries the events.
@@ -134,15 +135,19 @@ impl EventStream {
         if let Some(opening) = self.opening.take() {
             return Poll::Ready(Some(opening));
         }
+        if self.has_ended {
+            return Poll::Ready(None);
+        }
         let mut next = self.source.poll_next(cx);
         if let (Poll::Pending, Some(call)) = (&next, &mut self.pending) {
             call.advance(cx);
             next = self.source.poll_next(cx);
         }
-        if let (Poll::Pending, Some(stopped)) = (&next, &mut self.stopped)
+        if let (Poll::Pending | Poll::Ready(None), Some(stopped)) = (&next, &mut self.stopped)
             && stopped.as_mut().poll(cx).is_ready()
         {
-            return Poll::Ready(None);
+            self.has_ended = true;
+            return Poll::Ready(Some(retry_hint()));
         }
         if next.is_pending() && self.silence.as_mut().poll(cx).is_ready() {
             next = Poll::Ready(Some(Bytes::from_static(COMMENT)));

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
+use super::event_id::{EventId, StreamId};
 use crate::gateway::client::{ClientSink, SinkError};
 use crate::gateway::load::{LoadLimiter, PrincipalUsage};
 use crate::lock::lock;
@@ -16,8 +17,8 @@ use crate::transport::BoxFuture;
 
 /// The queue of events of one stream.
 pub(super) struct EventChannel {
-    /// The stream's number in its session; a stream without one keeps no events after they are read.
-    pub(super) number: Option<u64>,
+    /// The id of the stream; a stream without one keeps no events after they are read.
+    pub(super) id: Option<StreamId>,
     /// The most events that the stream holds.
     most: usize,
     load: Arc<LoadLimiter>,
@@ -29,20 +30,20 @@ pub(super) struct EventChannel {
 }
 
 impl EventChannel {
-    /// Creates a stream. Events of a stream with a number have ids and are kept after they are read.
+    /// Creates a stream. Events of a stream with an id have ids and are kept after they are read.
     pub(super) fn new(
-        number: Option<u64>,
+        id: Option<StreamId>,
         most: usize,
         limiter: Arc<LoadLimiter>,
         usage: Option<Arc<PrincipalUsage>>,
     ) -> Arc<Self> {
         let state = Mutex::new(State { first: 1, next: 1, open: true, ..State::default() });
-        Arc::new(EventChannel { number, most: most.max(1), load: limiter, usage, state, room: Notify::new() })
+        Arc::new(EventChannel { id, most: most.max(1), load: limiter, usage, state, room: Notify::new() })
     }
 
     /// Creates another stream of the same session, whose events are kept and count against this usage.
-    pub(super) fn sibling(&self, number: u64, usage: Option<Arc<PrincipalUsage>>) -> Arc<Self> {
-        Self::new(Some(number), self.most, self.load.clone(), usage)
+    pub(super) fn sibling(&self, id: StreamId, usage: Option<Arc<PrincipalUsage>>) -> Arc<Self> {
+        Self::new(Some(id), self.most, self.load.clone(), usage)
     }
 
     /// Reports whether any event has been sent.
@@ -124,11 +125,12 @@ impl EventChannel {
 
     /// Returns the first bytes of the stream: the retry time and, if `primed`, an event id without data.
     pub(super) fn opening(&self, primed: bool) -> Bytes {
-        match self.number {
-            Some(number) if primed => {
-                Bytes::from(format!("id: {number}-{}\nretry: {RETRY}\ndata: \n\n", lock(&self.state).next - 1))
+        match &self.id {
+            Some(id) if primed => {
+                let last = id.event(lock(&self.state).next - 1);
+                Bytes::from(format!("id: {last}\nretry: {RETRY}\ndata: \n\n"))
             }
-            _ => Bytes::from(format!("retry: {RETRY}\n\n")),
+            _ => retry_hint(),
         }
     }
 
@@ -139,7 +141,7 @@ impl EventChannel {
             if !state.open {
                 return Err(SinkError::Closed);
             }
-            let frame = encode(self.number.map(|number| (number, state.end())), None, text);
+            let frame = encode(self.id.as_ref().map(|id| id.event(state.end())), None, text);
             let crowded = |state: &State| {
                 state.frames.len() >= self.most || (!state.frames.is_empty() && state.bytes + frame.len() > MOST_BYTES)
             };
@@ -180,7 +182,7 @@ impl EventChannel {
         let bytes = state.frames.pop_front()?.len();
         state.first += 1;
         state.bytes -= bytes;
-        if self.number.is_some() {
+        if self.id.is_some() {
             let read = state.read - bytes;
             self.note_read(state, read);
         }
@@ -257,7 +259,7 @@ impl EventReader {
         }
         if let Some(frame) = state.frames.get(state.next_index()).cloned() {
             state.next += 1;
-            if self.channel.number.is_some() {
+            if self.channel.id.is_some() {
                 let read = state.read + frame.len();
                 self.channel.note_read(&mut state, read);
             } else {
@@ -274,13 +276,18 @@ impl EventReader {
     }
 }
 
+/// Returns the bytes that tell a client when to reconnect.
+pub(super) fn retry_hint() -> Bytes {
+    Bytes::from(format!("retry: {RETRY}\n\n"))
+}
+
 /// Encodes one event as SSE.
-pub(super) fn encode(id: Option<(u64, u64)>, name: Option<&str>, text: &str) -> Bytes {
+pub(super) fn encode(id: Option<EventId<'_>>, name: Option<&str>, text: &str) -> Bytes {
     let mut frame = String::with_capacity(text.len() + 64);
     frame.push_str("event: ");
     frame.extend(name.unwrap_or("message").chars().filter(|letter| !letter.is_control()));
-    if let Some((stream, event)) = id {
-        write!(frame, "\nid: {stream}-{event}").expect("a string takes everything");
+    if let Some(id) = id {
+        write!(frame, "\nid: {id}").expect("a string takes everything");
     }
     // SSE needs one `data` line for each line of JSON.
     for line in text.split(['\n', '\r']).filter(|line| !line.is_empty()) {
@@ -289,12 +296,6 @@ pub(super) fn encode(id: Option<(u64, u64)>, name: Option<&str>, text: &str) -> 
     }
     frame.push_str("\n\n");
     Bytes::from(frame)
-}
-
-/// Parses an event id into the numbers of its stream and its event.
-pub(super) fn parse_id(id: &str) -> Option<(u64, u64)> {
-    let (stream, event) = id.split_once('-')?;
-    Some((stream.parse().ok()?, event.parse().ok()?))
 }
 
 #[derive(Default)]
@@ -348,6 +349,11 @@ const MOST_BYTES: usize = 4 << 20;
 mod tests {
     use super::*;
     use crate::gateway::limits::GatewayLimits;
+    use crate::gateway::replica::ReplicaId;
+
+    fn stream(number: u64) -> StreamId {
+        StreamId::new(ReplicaId::draw(), number, None)
+    }
 
     fn load(max_event_bytes: usize) -> Arc<LoadLimiter> {
         let mut limits = GatewayLimits::default();
@@ -367,7 +373,7 @@ mod tests {
 
     #[test]
     fn events_after_an_id_are_read_again_and_the_oldest_are_forgotten() {
-        let channel = EventChannel::new(Some(7), 3, load(1 << 20), None);
+        let channel = EventChannel::new(Some(stream(7)), 3, load(1 << 20), None);
         let mut reader = channel.attach(None);
         for number in 1..=5 {
             assert!(channel.send(number.to_string()).is_ok());
@@ -381,7 +387,7 @@ mod tests {
 
     #[test]
     fn what_was_not_read_is_never_forgotten_so_more_is_refused() {
-        let channel = EventChannel::new(Some(0), 2, load(1 << 20), None);
+        let channel = EventChannel::new(Some(stream(0)), 2, load(1 << 20), None);
         assert!(channel.send("a".to_owned()).is_ok() && channel.send("b".to_owned()).is_ok());
         assert_eq!(channel.send("c".to_owned()), Err(SinkError::Full("c".to_owned())));
         channel.finish(Some("the answer".to_owned()));
@@ -392,8 +398,10 @@ mod tests {
     #[test]
     fn who_found_no_room_is_told_when_something_is_read() {
         let mut cx = Context::from_waker(Waker::noop());
-        let (own, all) =
-            (EventChannel::new(Some(0), 1, load(1 << 20), None), EventChannel::new(Some(0), 9, load(150), None));
+        let (own, all) = (
+            EventChannel::new(Some(stream(0)), 1, load(1 << 20), None),
+            EventChannel::new(Some(stream(0)), 9, load(150), None),
+        );
         for channel in [own, all] {
             assert!(channel.send("x".repeat(100)).is_ok());
             let mut room = channel.wait_for_room();
@@ -407,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_new_reader_takes_the_place_of_the_old_one() {
-        let channel = EventChannel::new(Some(0), 9, load(1 << 20), None);
+        let channel = EventChannel::new(Some(stream(0)), 9, load(1 << 20), None);
         let mut old = channel.attach(None);
         let mut new = channel.attach(None);
         assert!(channel.send("a".to_owned()).is_ok());
@@ -419,7 +427,7 @@ mod tests {
     fn all_streams_share_the_room_for_events_and_give_it_back() {
         let limiter = load(200);
         let passing = EventChannel::new(None, 9, limiter.clone(), None);
-        let kept = EventChannel::new(Some(1), 9, limiter.clone(), None);
+        let kept = EventChannel::new(Some(stream(1)), 9, limiter.clone(), None);
         assert!(passing.send("x".repeat(100)).is_ok());
         assert!(kept.send("y".repeat(100)).is_err());
         assert_eq!(read(&mut passing.attach(None)).len(), 1);
@@ -436,13 +444,10 @@ mod tests {
     #[test]
     fn an_event_is_written_on_as_many_lines_as_its_text_has() {
         assert_eq!(encode(None, None, "{}"), "event: message\ndata: {}\n\n");
+        let stream = stream(3);
         assert_eq!(
-            encode(Some((3, 17)), Some("a\nb"), "{\r\n \"a\":1}"),
-            "event: ab\nid: 3-17\ndata: {\ndata:  \"a\":1}\n\n"
+            encode(Some(stream.event(17)), Some("a\nb"), "{\r\n \"a\":1}"),
+            format!("event: ab\nid: {}-3-17\ndata: {{\ndata:  \"a\":1}}\n\n", stream.replica)
         );
-        assert_eq!(parse_id("3-17"), Some((3, 17)));
-        for wrong in ["", "3", "3-", "-1", "a-1", "3-17-1", "99999999999999999999-1"] {
-            assert_eq!(parse_id(wrong), None, "{wrong}");
-        }
     }
 }

@@ -1,9 +1,13 @@
 //! Serves one connection, from its handshake to its end.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use http::HeaderValue;
+use http::header::CONNECTION;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -13,7 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
 use super::connections::ConnectionGuard;
-use super::context::{ConnectionContext, HttpState};
+use super::context::{ConnectionContext, HttpState, ServerPhase};
 use super::hosts::ConnectionInfo;
 use super::timer::{ConnectionTimer, TimedStream};
 
@@ -73,8 +77,8 @@ pub(super) async fn run<T>(
 ) where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (rules, peer) = (state.rules(), info.peer);
-    let mut stopping = state.stopping.clone();
+    let (rules, peer, opened) = (state.rules(), info.peer, Instant::now());
+    let mut phase = state.phase.clone();
     let mut builder = http1::Builder::new();
     // `ConnectionTimer` limits the head and every other phase.
     builder.header_read_timeout(None).max_buf_size(rules.limits.max_header_bytes.max(8 << 10));
@@ -84,7 +88,16 @@ pub(super) async fn run<T>(
         info: info.canonical(),
         connection: entered.connection.clone(),
     });
-    let service = service_fn(|request| connection.clone().answer(request));
+    let service = service_fn(|request| {
+        let connection = connection.clone();
+        async move {
+            let mut response = connection.clone().answer(request).await?;
+            if connection.state.is_draining() {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(response)
+        }
+    });
     let io = TokioIo::new(TimedStream { io, timer: timer.clone() });
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut clock = pin!(sleep_until(Instant::now()));
@@ -98,20 +111,32 @@ pub(super) async fn run<T>(
                 }
                 return;
             }
-            _ = stopping.wait_for(|stopping| *stopping), if !stopped => {
+            _ = phase.wait_for(|phase| *phase == ServerPhase::Stopping), if !stopped => {
                 stopped = true;
-                connection.as_mut().graceful_shutdown();
-            }
-            () = clock.as_mut() => match timer.check(Instant::now()) {
-                Ok(next) => clock.as_mut().reset(next),
-                Err(reason) => {
-                    debug!(%peer, reason, "closing the connection");
-                    return;
+                if timer.is_new() {
+                    // The first request may be on its way.
+                    clock.as_mut().reset(opened + FIRST_REQUEST);
+                } else if !timer.is_in_head() {
+                    connection.as_mut().graceful_shutdown();
                 }
-            },
+                // Otherwise a request has begun, and its response will close the connection.
+            }
+            () = clock.as_mut() => {
+                let now = Instant::now();
+                let is_unused = stopped && timer.is_new() && now >= opened + FIRST_REQUEST;
+                match if is_unused { Err("the gateway is stopping") } else { timer.check(now) } {
+                    Ok(next) => clock.as_mut().reset(next),
+                    Err(reason) => {
+                        debug!(%peer, reason, "closing the connection");
+                        return;
+                    }
+                }
+            }
         }
     }
 }
 
+/// How long a new connection has for its first request when the gateway stops.
+const FIRST_REQUEST: Duration = Duration::from_secs(1);
 /// The address that stands for Unix sockets; browsers cannot reach one, so the host `localhost` is allowed.
 pub(super) const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);

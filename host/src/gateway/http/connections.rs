@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::net::IpAddr;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::task::AbortHandle;
@@ -34,6 +34,10 @@ struct TableState {
     connections: BTreeMap<u64, Arc<TrackedConnection>>,
     next: u64,
     owned_by: HashMap<ClientKey, usize>,
+    /// How many connections have an owner.
+    owned: usize,
+    /// How many connections are streaming.
+    streaming: Arc<AtomicUsize>,
 }
 
 /// One connection in the table.
@@ -79,12 +83,22 @@ impl TrackedConnection {
     fn is_streaming(&self) -> bool {
         self.streaming.load(Relaxed)
     }
+
+    /// Marks the connection as streaming or not, and keeps the number of those up to date.
+    fn set_streaming(&self, streaming: bool, count: &AtomicUsize) {
+        match (self.streaming.swap(streaming, Relaxed), streaming) {
+            (false, true) => count.fetch_add(1, Relaxed),
+            (true, false) => count.fetch_sub(1, Relaxed),
+            _ => 0,
+        };
+    }
 }
 
 impl ConnectionTable {
     pub(super) fn new(load: Arc<LoadLimiter>, most: usize, several: bool) -> Arc<Self> {
-        let (connections, next, owned_by) = Default::default();
-        Arc::new(ConnectionTable(Mutex::new(TableState { load, most, several, connections, next, owned_by })))
+        let (connections, next, owned_by, owned, streaming) = Default::default();
+        let table = TableState { load, most, several, connections, next, owned_by, owned, streaming };
+        Arc::new(ConnectionTable(Mutex::new(table)))
     }
 
     /// Sets the most connections, and whether several principals share them.
@@ -139,7 +153,7 @@ impl ConnectionTable {
     pub(super) fn mark_streaming(&self, connection: &Arc<TrackedConnection>) -> Result<StreamingGuard, LimitReached> {
         let table = &mut *lock(&self.0);
         let streaming = TrackedConnection::is_streaming;
-        if table.connections.values().filter(|connection| streaming(connection)).count() >= share(table.most) {
+        if table.streaming.load(Relaxed) >= share(table.most) {
             let own = lock(&connection.owner).clone();
             let Some(victim) = table.pick_from_largest(own.as_ref(), streaming, streaming) else {
                 table.count_refusal();
@@ -147,8 +161,8 @@ impl ConnectionTable {
             };
             table.evict(victim);
         }
-        connection.streaming.store(true, Relaxed);
-        Ok(StreamingGuard(connection.clone()))
+        connection.set_streaming(true, &table.streaming);
+        Ok(StreamingGuard(connection.clone(), table.streaming.clone()))
     }
 }
 
@@ -157,7 +171,7 @@ impl TableState {
     fn make_room(&mut self, holder: &ClientKey) -> Result<(), LimitReached> {
         let own = self.owned_by.get(holder).copied().unwrap_or(0);
         let bounded = self.several && own >= share(self.most);
-        if !bounded && self.owned_by.values().sum::<usize>() < self.most {
+        if !bounded && self.owned < self.most {
             return Ok(());
         }
         let has = |connection: &&Arc<TrackedConnection>| lock(&connection.owner).as_ref() == Some(holder);
@@ -213,6 +227,7 @@ impl TableState {
     fn remove(&mut self, connection: &TrackedConnection) {
         if self.connections.remove(&connection.number).is_some() {
             self.load.connections.fetch_sub(1, Relaxed);
+            connection.set_streaming(false, &self.streaming);
             let holder = lock(&connection.owner).clone();
             holder.iter().for_each(|holder| self.subtract(holder));
         }
@@ -220,11 +235,13 @@ impl TableState {
 
     fn add(&mut self, holder: &ClientKey) {
         *self.owned_by.entry(holder.clone()).or_default() += 1;
+        self.owned += 1;
     }
 
     fn subtract(&mut self, holder: &ClientKey) {
         if let Some(count) = self.owned_by.get_mut(holder) {
             *count -= 1;
+            self.owned -= 1;
             if *count == 0 {
                 self.owned_by.remove(holder);
             }
@@ -245,11 +262,11 @@ impl Drop for ConnectionGuard {
 }
 
 /// A guard that marks a connection as streaming until it is dropped.
-pub(super) struct StreamingGuard(Arc<TrackedConnection>);
+pub(super) struct StreamingGuard(Arc<TrackedConnection>, Arc<AtomicUsize>);
 
 impl Drop for StreamingGuard {
     fn drop(&mut self) {
-        self.0.streaming.store(false, Relaxed);
+        self.0.set_streaming(false, &self.1);
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 
 use http::StatusCode;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use super::client_key::ClientKey;
 use super::connections::{ConnectionTable, StreamingGuard, TrackedConnection};
@@ -18,10 +17,12 @@ use super::sessions::HttpSessions;
 use super::timer::ConnectionTimer;
 use super::tls::Certificate;
 use super::tokens::{Authenticator, TokenDigest};
+use crate::config::model::StoreFailurePolicy;
 use crate::gateway::client::{ClientFactory, Principal};
 use crate::gateway::load::{LoadLimiter, RefusalReason};
 use crate::gateway::refusal::RequestRefusal;
 use crate::spin_wait::SpinWait;
+use crate::store::UNREACHABLE;
 use crate::transport::BoxFuture;
 
 /// The parts of an HTTP server.
@@ -49,12 +50,24 @@ impl ServerParts {
         let limits = options.limits.clone();
         let load = LoadLimiter::new(&limits, several);
         let connections = ConnectionTable::new(load.clone(), limits.max_connections, several);
-        let rate_limiter = options.rate.map(|rate| Arc::new(RateLimiter::new(rate)));
-        let rules = CurrentRules::new(HttpRules { limits, hosts, authenticator, rate_limiter });
+        let rate_limiter = options.rate.map(|rate| Arc::new(RateLimiter::new(rate, options.store.clone())));
+        let on_store_failure = options.on_store_failure;
+        let rules = CurrentRules::new(HttpRules { limits, hosts, authenticator, rate_limiter, on_store_failure });
         let sessions = HttpSessions::new(rules.clone(), load.clone());
         let requested = Mutex::new(options);
         Arc::new(ServerParts { address, rules, load, connections, sessions, certificate, requested })
     }
+}
+
+/// How far a server is on its way from serving to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ServerPhase {
+    /// It serves.
+    Serving,
+    /// It still serves, and each response closes its connection.
+    Draining,
+    /// It takes no more connections, and ends when its requests have ended.
+    Stopping,
 }
 
 /// The state that all connections of an HTTP server share.
@@ -62,7 +75,7 @@ pub(super) struct HttpState {
     pub(super) parts: Arc<ServerParts>,
     pub(super) client_factory: Arc<dyn ClientFactory>,
     pub(super) pages: Arc<dyn PageHandler>,
-    pub(super) stopping: watch::Receiver<bool>,
+    pub(super) phase: watch::Receiver<ServerPhase>,
     pub(super) spin_wait: Arc<SpinWait>,
 }
 
@@ -82,23 +95,38 @@ impl HttpState {
         }
     }
 
-    /// Refuses a request beyond the rate limit of its client.
-    pub(super) fn check_rate(&self, principal: Option<&Arc<Principal>>, peer: IpAddr) -> Result<(), RequestRefusal> {
+    /// Refuses a request beyond the rate limit of its client, or one that cannot be counted.
+    pub(super) async fn check_rate(
+        &self,
+        principal: Option<&Arc<Principal>>,
+        peer: IpAddr,
+        on_store_failure: StoreFailurePolicy,
+    ) -> Result<(), RequestRefusal> {
         let rules = self.rules();
         let Some(limiter) = &rules.rate_limiter else { return Ok(()) };
-        limiter.take(self.client_key(principal, peer), Instant::now()).map_err(|wait| {
-            self.parts.load.count_refusal(RefusalReason::Rate);
-            RequestRefusal::new(StatusCode::TOO_MANY_REQUESTS, "rate limit exceeded: wait as long as Retry-After says")
-                .retry_after(wait)
-        })
+        let refusal = match limiter.take(self.client_key(principal, peer), on_store_failure).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(wait)) => {
+                let why = "rate limit exceeded: wait as long as Retry-After says";
+                RequestRefusal::new(StatusCode::TOO_MANY_REQUESTS, why).retry_after(wait)
+            }
+            Err(_) => RequestRefusal::busy(UNREACHABLE),
+        };
+        self.parts.load.count_refusal(RefusalReason::Rate);
+        Err(refusal)
+    }
+
+    /// Reports whether each response closes its connection, because the server is about to stop.
+    pub(super) fn is_draining(&self) -> bool {
+        *self.phase.borrow() != ServerPhase::Serving
     }
 
     /// Waits until the server is told to stop.
     pub(super) fn stopped(&self) -> BoxFuture<'static, ()> {
-        let mut stopping = self.stopping.clone();
+        let mut phase = self.phase.clone();
         Box::pin(async move {
             // A dropped server has stopped too.
-            let _ = stopping.wait_for(|stopping| *stopping).await;
+            let _ = phase.wait_for(|phase| *phase == ServerPhase::Stopping).await;
         })
     }
 

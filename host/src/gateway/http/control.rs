@@ -71,17 +71,18 @@ impl PreparedChange {
         }
         let rate_limiter = match requested.rate == options.rate {
             true => parts.rules.get().rate_limiter.clone(),
-            false => options.rate.map(|rate| Arc::new(RateLimiter::new(rate))),
+            false => options.rate.map(|rate| Arc::new(RateLimiter::new(rate, requested.store.clone()))),
         };
         let authenticator = parts.rules.get().authenticator.with(options.tokens.clone());
-        let rules = Arc::new(HttpRules { limits: options.limits.clone(), hosts, authenticator, rate_limiter });
+        let (limits, on_store_failure) = (options.limits.clone(), options.on_store_failure);
+        let rules = Arc::new(HttpRules { limits, hosts, authenticator, rate_limiter, on_store_failure });
         let several = rules.authenticator.has_several_principals();
         parts.load.set(&options.limits, several);
         parts.connections.set(options.limits.max_connections, several);
         parts.rules.set(Arc::clone(&rules));
         applied.ended_sessions = parts.sessions.end_those(|principal| !rules.authenticator.has_principal(principal));
-        // Keep the old address, so that each reload reports again that a restart is needed.
-        *requested = HttpOptions { address: requested.address, ..options };
+        // Keep the old address and store, so that each reload reports again that a restart is needed.
+        *requested = HttpOptions { address: requested.address, store: requested.store.clone(), ..options };
         applied
     }
 }

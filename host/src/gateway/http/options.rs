@@ -4,7 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use super::tokens::Tokens;
+use crate::config::model::StoreFailurePolicy;
 use crate::gateway::limits::GatewayLimits;
+pub use crate::store::RateLimit;
+use crate::store::Store;
 
 /// The options of an HTTP server.
 #[derive(Debug, Clone)]
@@ -22,6 +25,10 @@ pub struct HttpOptions {
     pub tls: Option<CertificateFiles>,
     /// The rate limit for one principal (or one peer, without tokens); `None` means no limit.
     pub rate: Option<RateLimit>,
+    /// What replicas share, which counts requests for the rate limit; a change needs a restart.
+    pub store: Store,
+    /// What happens to requests that must be counted when the store cannot be reached.
+    pub on_store_failure: StoreFailurePolicy,
     /// The limits of sizes, counts and times.
     pub limits: GatewayLimits,
 }
@@ -36,6 +43,8 @@ impl HttpOptions {
             dashboard: Tokens::default(),
             tls: None,
             rate: None,
+            store: Store::default(),
+            on_store_failure: StoreFailurePolicy::default(),
             limits: GatewayLimits::default(),
         }
     }
@@ -48,13 +57,4 @@ pub struct CertificateFiles {
     pub certificate: PathBuf,
     /// The private key of the certificate, in PEM.
     pub key: PathBuf,
-}
-
-/// A token bucket: how many requests are allowed, and how fast it refills.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RateLimit {
-    /// Requests per second in the long run.
-    pub per_second: u32,
-    /// Requests at once after a pause.
-    pub burst: u32,
 }

@@ -18,6 +18,9 @@ pub trait PageHandler: Send + Sync + 'static {
         let _ = (method, path, principal);
         false
     }
+
+    /// Ends all running requests because the server stops; each gets a response that says so.
+    fn cancel(&self) {}
 }
 
 /// A request for a page.

@@ -19,6 +19,8 @@ pub(super) struct PendingResponse {
     pub(super) future: Option<ResponseFuture>,
     pub(super) channel: Arc<EventChannel>,
     pub(super) session: Option<SessionGuard>,
+    /// Whether the client gets an event id at the start of a stream, before any event.
+    pub(super) is_primed: bool,
     pub(super) slot: Option<RequestSlot>,
 }
 
@@ -87,7 +89,7 @@ impl Drop for PendingResponse {
     fn drop(&mut self) {
         let Some(work) = self.future.take() else { return };
         if let Some(session) = self.session.take() {
-            if !self.channel.has_begun() {
+            if !self.channel.has_begun() && !self.is_primed {
                 // The client has no event id to reconnect with.
                 self.channel.close();
             }

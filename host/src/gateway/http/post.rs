@@ -60,7 +60,12 @@ pub(super) async fn answer(
     let pass = names_listening.then(|| TokenDigest::of(&head.headers));
     let session = match is_modern || message.is_request_of("initialize") {
         true => None,
-        false => Some(claim.check_known().and_then(|()| state.parts.sessions.find(&head.headers, principal))?),
+        false => {
+            claim.check_known()?;
+            let (sessions, factory) = (&state.parts.sessions, &*state.client_factory);
+            let session = sessions.find(factory, &head.headers, principal).await?;
+            Some((session, sessions.next_stream(factory, message.request_id())))
+        }
     };
     drop(head);
     let listens = names_listening && message.text().len() <= MOST_LISTEN;
@@ -82,21 +87,21 @@ pub(super) async fn answer(
         let kept_events = state.rules().limits.streams.kept_events;
         let channel = EventChannel::new(None, kept_events, state.parts.load.clone(), slot.usage.clone());
         let work = Some(client.handle(posted(channel.clone())));
-        let call = PendingResponse { future: work, channel, session: None, slot: Some(slot) };
+        let call = PendingResponse { future: work, channel, session: None, is_primed: false, slot: Some(slot) };
         let revoked = pass.map(|pass| state.until_revoked(pass, Some(principal)));
-        return Ok(respond(connection, call, slots, revoked, false, stream, busy).await);
+        return Ok(respond(connection, call, slots, revoked, stream, busy).await);
     }
-    let Some(session) = session else { return initialize(connection, principal, posted, slot).await };
+    let Some((session, stream_id)) = session else { return initialize(connection, principal, posted, slot).await };
     let client = session.0.client.clone();
     if !wants_answer {
         let sink = session.0.standalone_stream.clone();
         return Ok(plain(client.handle(posted(sink)).await, Some(slot)));
     }
-    let channel = session.0.stream(slot.usage.clone());
+    let channel = session.0.stream(stream_id, slot.usage.clone());
     let work = Some(client.handle(posted(channel.clone())));
-    let call = PendingResponse { future: work, channel, session: Some(session), slot: Some(slot) };
-    let primed = claim == VersionClaim::Legacy { primed: true };
-    Ok(respond(connection, call, None, None, primed, stream, busy).await)
+    let is_primed = claim == VersionClaim::Legacy { primed: true };
+    let call = PendingResponse { future: work, channel, session: Some(session), is_primed, slot: Some(slot) };
+    Ok(respond(connection, call, None, None, stream, busy).await)
 }
 
 /// Admits the messages of a batch; the request's own admission covers the first one.
@@ -104,23 +109,26 @@ fn batch_admission(connection: &ConnectionContext, principal: &Arc<Principal>) -
     let (state, principal, peer) = (connection.state.clone(), principal.clone(), connection.info.peer.ip());
     let first = AtomicBool::new(true);
     Box::new(move |_, id| {
-        if first.swap(false, Relaxed) {
-            return Ok(Box::new(()));
-        }
-        let slot = state.check_rate(Some(&principal), peer).and_then(|()| state.parts.load.admit(&principal));
-        slot.map(|slot| Box::new(slot) as _).map_err(|refusal| refusal.answer(id))
+        let (state, principal, is_first) = (state.clone(), principal.clone(), first.swap(false, Relaxed));
+        Box::pin(async move {
+            if is_first {
+                return Ok(Box::new(()) as _);
+            }
+            let on_store_failure = state.rules().on_store_failure;
+            let counted = state.check_rate(Some(&principal), peer, on_store_failure).await;
+            let slot = counted.and_then(|()| state.parts.load.admit(&principal));
+            slot.map(|slot| Box::new(slot) as _).map_err(|refusal| refusal.answer(id))
+        })
     })
 }
 
 /// Waits for the form of the response, and builds it. `slots` are those of a listener without a session, and `revoked`
-/// completes when its token is revoked. `primed` says that the client understands an event without data at the start of
-/// a stream, and `stream` that it prefers a stream.
+/// completes when its token is revoked. `stream` says that the client prefers a stream.
 async fn respond(
     connection: &ConnectionContext,
     mut call: PendingResponse,
     slots: Option<(SessionSlot, StreamingGuard)>,
     revoked: Option<BoxFuture<'static, ()>>,
-    primed: bool,
     stream: bool,
     busy: BusyGuard,
 ) -> Response<ResponseBody> {
@@ -135,7 +143,7 @@ async fn respond(
     }
     let mut events = EventStream::new(EventSource::Stream(reader), keep_alive, (slots, busy));
     events.stopped = revoked;
-    events.opening = call.session.is_some().then(|| call.channel.opening(primed));
+    events.opening = call.session.is_some().then(|| call.channel.opening(call.is_primed));
     events.pending = Some(call);
     events.into_response()
 }
@@ -153,7 +161,8 @@ async fn initialize(
     let opened = answer.as_ref().is_some_and(|answer| !answer.is_error);
     let mut response = plain(answer, Some(slot));
     if opened {
-        response.headers_mut().insert(SESSION_ID.clone(), opening.register());
+        let id = opening.register(connection.state.client_factory.replica())?;
+        response.headers_mut().insert(SESSION_ID.clone(), id);
     }
     Ok(response)
 }

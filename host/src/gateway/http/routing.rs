@@ -11,18 +11,28 @@ use http::header::{
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
+use serde_json::json;
+use serde_json::value::RawValue;
 use tracing::debug;
 
 use super::body::{EventSource, EventStream, ResponseBody};
-use super::channel::parse_id;
-use super::context::{ConnectionContext, ServerParts};
+use super::channel::EventChannel;
+use super::context::{ConnectionContext, HttpState, ServerParts};
+use super::event_id::StreamId;
 use super::mcp_headers::VersionClaim;
 use super::timer::BusyGuard;
 use super::tokens::{AuthResult, TokenDigest};
 use super::{content, header_checks, pages, post};
+use crate::config::model::StoreFailurePolicy;
+use crate::failure::RpcError;
 use crate::gateway::client::Principal;
 use crate::gateway::load::RefusalReason;
 use crate::gateway::refusal::RequestRefusal;
+use crate::json::to_raw;
+use crate::logic::types::execution::Code;
+use crate::rpc;
+use crate::rpc::code::INTERNAL_ERROR;
+use crate::words::NamedCase;
 
 impl ConnectionContext {
     /// Answers one request.
@@ -53,10 +63,18 @@ impl ConnectionContext {
         let rules = state.rules();
         header_checks::check_single(&head.headers)?;
         let checked = rules.hosts.check_host(&head.uri, &head.headers, self.info.local.ip());
+        // A cluster probes an address that nobody has configured. Whoever else names a foreign host hears no more than
+        // a client without a token.
+        let is_foreign_probe = checked.is_err() && is_probe(head);
+        let checked = if is_foreign_probe { Ok(()) } else { checked };
         let origin = checked.and_then(|()| rules.hosts.check_origin(head, &self.info)).inspect_err(|_| {
             state.parts.load.count_refusal(RefusalReason::Foreign);
         })?;
-        Ok((origin.cloned(), rules.authenticator.authenticate(&head.headers)))
+        let shown = match is_foreign_probe {
+            true => AuthResult::Missing,
+            false => rules.authenticator.authenticate(&head.headers),
+        };
+        Ok((origin.cloned(), shown))
     }
 
     async fn route(
@@ -76,7 +94,8 @@ impl ConnectionContext {
             Self::discard_body(asks_first, body).await;
             return Ok(response);
         }
-        let principal = self.admit(shown)?;
+        let on_store_failure = self.state.rules().on_store_failure;
+        let principal = self.admit(shown, on_store_failure).await?;
         if head.method == Method::POST {
             return post::answer(self, &principal, head, body, busy).await;
         }
@@ -87,11 +106,12 @@ impl ConnectionContext {
         }
         claim.check_known()?;
         if head.method == Method::DELETE {
-            let sessions = &self.state.parts.sessions;
-            sessions.end(&sessions.find(&head.headers, &principal)?.0);
+            let (sessions, factory) = (&self.state.parts.sessions, &*self.state.client_factory);
+            let session = sessions.find(factory, &head.headers, &principal).await?;
+            sessions.delete(factory, &session.0).await;
             return Ok(ResponseBody::empty(StatusCode::NO_CONTENT));
         }
-        open_stream(self, &principal, &head, busy)
+        open_stream(self, &principal, &head, busy).await
     }
 
     async fn page(
@@ -102,18 +122,20 @@ impl ConnectionContext {
         busy: BusyGuard,
     ) -> Result<Response<ResponseBody>, RequestRefusal> {
         header_checks::check_page(&head.method, &head.headers)?;
+        // Operators must see what is wrong when the store is.
+        let on_store_failure = StoreFailurePolicy::Open;
         // The page decides about a missing token; a wrong one is refused here.
         let principal = match shown {
             AuthResult::Missing => {
                 // Reading, as a health probe does, is not limited because of other clients behind the same proxy.
                 if !matches!(head.method, Method::GET | Method::HEAD) {
-                    self.state.check_rate(None, self.info.peer.ip())?;
+                    self.state.check_rate(None, self.info.peer.ip(), on_store_failure).await?;
                 }
                 None
             }
             // Health is reported to everyone, without limits.
-            AuthResult::Known(principal) if matches!(head.uri.path(), "/health" | "/ready") => Some(principal),
-            shown => Some(self.admit(shown)?),
+            AuthResult::Known(principal) if is_health_page(head) => Some(principal),
+            shown => Some(self.admit(shown, on_store_failure).await?),
         };
         // A body takes memory that others need, so it is read only if the page accepts it from this principal.
         let bringer = principal
@@ -136,10 +158,14 @@ impl ConnectionContext {
     }
 
     /// Requires a valid token, checks the rate limit, and claims a place for the connection, whose client is now known.
-    fn admit(&self, shown: AuthResult) -> Result<Arc<Principal>, RequestRefusal> {
+    async fn admit(
+        &self,
+        shown: AuthResult,
+        on_store_failure: StoreFailurePolicy,
+    ) -> Result<Arc<Principal>, RequestRefusal> {
         let ServerParts { load, connections, .. } = &*self.state.parts;
         let principal = shown.required().inspect_err(|_| load.count_refusal(RefusalReason::Unauthorized));
-        self.state.check_rate(principal.as_ref().ok(), self.info.peer.ip())?;
+        self.state.check_rate(principal.as_ref().ok(), self.info.peer.ip(), on_store_failure).await?;
         let principal = principal?;
         let owner = self.state.client_key(Some(&principal), self.info.peer.ip());
         connections.assign_owner(&self.connection, owner).map_err(|reached| {
@@ -176,6 +202,15 @@ impl ConnectionContext {
     }
 }
 
+/// Reports whether a request is a health probe.
+fn is_probe(head: &Parts) -> bool {
+    is_health_page(head) && matches!(head.method, Method::GET | Method::HEAD)
+}
+
+fn is_health_page(head: &Parts) -> bool {
+    matches!(head.uri.path(), "/health" | "/ready")
+}
+
 /// Answers a CORS preflight; the origin has been checked before.
 fn preflight(asked: &HeaderMap) -> Response<ResponseBody> {
     let mut response = ResponseBody::empty(StatusCode::NO_CONTENT);
@@ -199,8 +234,9 @@ fn allow_origin(mut response: Response<ResponseBody>, origin: Option<HeaderValue
     response
 }
 
-/// Opens the standalone stream, replacing an open one, or resumes a stream after an event.
-fn open_stream(
+/// Opens the standalone stream, replacing an open one, or resumes a stream after an event. What this replica does not
+/// have is replaced by words that say so.
+async fn open_stream(
     connection: &ConnectionContext,
     principal: &Arc<Principal>,
     head: &Parts,
@@ -208,16 +244,26 @@ fn open_stream(
 ) -> Result<Response<ResponseBody>, RequestRefusal> {
     header_checks::check_get(&head.headers)?;
     let state = &*connection.state;
-    let session = state.parts.sessions.find(&head.headers, principal)?;
-    let (number, after) = match head.headers.get("last-event-id").map(|id| id.to_str().ok().and_then(parse_id)) {
-        None => (0, None),
-        Some(Some((number, event))) => (number, Some(event)),
-        Some(None) => return Err(nothing_kept()),
+    let session = state.parts.sessions.find(&*state.client_factory, &head.headers, principal).await?;
+    let last = match head.headers.get("last-event-id") {
+        None => None,
+        Some(id) => Some(id.to_str().ok().and_then(StreamId::parse_event).ok_or_else(unknown_event)?),
     };
-    let channel = session.0.find(number).ok_or_else(nothing_kept)?;
-    if after.is_some_and(|after| channel.has_forgotten(after)) {
-        return Err(nothing_kept());
-    }
+    let kept = last.as_ref().and_then(|(stream, event)| {
+        let channel = session.0.find(stream)?;
+        (!channel.has_forgotten(*event)).then_some((channel, Some(*event)))
+    });
+    let (channel, after) = match (kept, last) {
+        (Some(kept), _) => kept,
+        (None, Some((StreamId { request: Some(request), .. }, _))) => (lost_response(state, &request), None),
+        (None, last) => {
+            if last.is_some() {
+                session.0.client.announce_missed();
+            }
+            (session.0.standalone_stream.clone(), None)
+        }
+    };
+    let is_standalone = Arc::ptr_eq(&channel, &session.0.standalone_stream);
     let streaming = connection.mark_streaming()?;
     let reader = channel.attach(after);
     connection.timer.mark_body_read();
@@ -225,14 +271,31 @@ fn open_stream(
     let mut events = EventStream::new(EventSource::Stream(reader), state.rules().limits.streams.keep_alive, held);
     let primed = VersionClaim::of(&head.headers) == VersionClaim::Legacy { primed: true };
     events.opening = Some(channel.opening(primed));
-    events.stopped = Some(state.until_revoked(TokenDigest::of(&head.headers), Some(principal)));
+    let pass = TokenDigest::of(&head.headers);
+    events.stopped = Some(match is_standalone {
+        true => state.until_revoked(pass, Some(principal)),
+        // The response to a request ends its stream, as it ends that of the POST.
+        false => Box::pin(state.parts.rules.clone().wait_revoked(pass, principal.clone())),
+    });
     Ok(events.into_response())
 }
 
-fn nothing_kept() -> RequestRefusal {
-    let message = "the events after this Last-Event-ID are gone: leave the header out, or send the request again";
+/// Returns a stream that says that the response to a request is lost, and that the request may have been executed.
+fn lost_response(state: &HttpState, request: &RawValue) -> Arc<EventChannel> {
+    let channel = EventChannel::new(None, 1, state.parts.load.clone(), None);
+    let data = Some(to_raw(&json!({"code": Code::OutcomeUnknown.name()})));
+    let error = RpcError { data, ..RpcError::new(INTERNAL_ERROR, LOST) };
+    channel.finish(Some(rpc::error(Some(request.get()), &error)));
+    channel
+}
+
+fn unknown_event() -> RequestRefusal {
+    let message = "this Last-Event-ID is not from this gateway: leave the header out";
     RequestRefusal::new(StatusCode::BAD_REQUEST, message)
 }
 
+/// The error for a client that asks for a response which this replica does not have.
+const LOST: &str = "the response to this request is lost: another replica of the gateway has it, or it was kept for too \
+                    long; the request may have been executed, so its outcome is unknown";
 /// The path of MCP; all other paths are pages.
 const MCP: &str = "/mcp";

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use super::hosts::AllowedHosts;
 use super::rate::RateLimiter;
 use super::tokens::{Authenticator, TokenDigest};
+use crate::config::model::StoreFailurePolicy;
 use crate::gateway::client::Principal;
 use crate::gateway::limits::GatewayLimits;
 
@@ -16,6 +17,7 @@ pub(super) struct HttpRules {
     pub(super) hosts: AllowedHosts,
     pub(super) authenticator: Authenticator,
     pub(super) rate_limiter: Option<Arc<RateLimiter>>,
+    pub(super) on_store_failure: StoreFailurePolicy,
 }
 
 /// The rules in force; a request keeps the ones it started with.

@@ -2,29 +2,33 @@
 
 use std::collections::VecDeque;
 use std::mem;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use http::HeaderValue;
 use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::channel::EventChannel;
+use super::event_id::StreamId;
+use super::session_id::SealedSession;
 use crate::gateway::client::{ClientHandler, Principal, ResponseFuture};
 use crate::gateway::load::{PrincipalUsage, RequestSlot, SessionSlot};
 use crate::lock::lock;
 
-/// One session of the initialize era.
+/// One session of the initialize era that is in memory.
 pub(super) struct HttpSession {
-    /// The id, as its header carries it.
-    pub(super) id: HeaderValue,
+    /// The name of the session, for the store, for rules and for servers.
+    pub(super) name: String,
     pub(super) principal: Arc<Principal>,
     pub(super) client: Arc<dyn ClientHandler>,
-    /// Stream 0, for messages that belong to no request.
+    /// The stream for messages that belong to no request.
     pub(super) standalone_stream: Arc<EventChannel>,
-    last_stream: AtomicU64,
+    /// What its id says; set once `initialize` has succeeded.
+    sealed: OnceLock<SealedSession>,
+    /// Set once it has taken over what the client has changed through other replicas.
+    synced: OnceCell<()>,
     state: Mutex<State>,
     /// Calls without a connection; `None` once the session has ended. It has its own lock because dropping a call that
     /// cannot start locks the state.
@@ -33,7 +37,7 @@ pub(super) struct HttpSession {
 
 impl HttpSession {
     pub(super) fn new(
-        id: HeaderValue,
+        name: String,
         principal: Arc<Principal>,
         client: Arc<dyn ClientHandler>,
         standalone_stream: Arc<EventChannel>,
@@ -41,8 +45,30 @@ impl HttpSession {
     ) -> Arc<Self> {
         let state = State { users: 0, used: Instant::now(), slot: Some(slot), streams: VecDeque::new() };
         let (state, calls) = (Mutex::new(state), Mutex::new(Some(JoinSet::new())));
-        let last_stream = AtomicU64::new(0);
-        Arc::new(HttpSession { id, principal, client, standalone_stream, last_stream, state, calls })
+        let (sealed, synced) = (OnceLock::new(), OnceCell::new());
+        Arc::new(HttpSession { name, principal, client, standalone_stream, sealed, synced, state, calls })
+    }
+
+    /// Sets what the id of the session says.
+    pub(super) fn set_sealed(&self, sealed: SealedSession) {
+        // A session has one id.
+        let _ = self.sealed.set(sealed);
+    }
+
+    /// Returns what the id of the session says, once `initialize` has succeeded.
+    pub(super) fn sealed(&self) -> Option<&SealedSession> {
+        self.sealed.get()
+    }
+
+    /// Takes over, once, what the client has changed through other replicas.
+    pub(super) async fn sync(&self) {
+        self.synced.get_or_init(|| self.client.clone().sync_changes()).await;
+    }
+
+    /// Notes that the session has just begun, so there is nothing to take over.
+    pub(super) fn mark_synced(&self) {
+        // It is new, so nobody else has set it.
+        let _ = self.synced.set(());
     }
 
     /// Marks the session as in use, or returns `None` if it has ended.
@@ -56,8 +82,8 @@ impl HttpSession {
     }
 
     /// Creates a stream for the response to a request, counted against this usage.
-    pub(super) fn stream(&self, usage: Option<Arc<PrincipalUsage>>) -> Arc<EventChannel> {
-        self.standalone_stream.sibling(self.last_stream.fetch_add(1, Relaxed) + 1, usage)
+    pub(super) fn stream(&self, id: StreamId, usage: Option<Arc<PrincipalUsage>>) -> Arc<EventChannel> {
+        self.standalone_stream.sibling(id, usage)
     }
 
     /// Keeps a stream for a client that reconnects; if too many are kept, the oldest goes, finished ones first.
@@ -79,17 +105,15 @@ impl HttpSession {
         state.streams.iter().map(|kept| &kept.channel).chain([&self.standalone_stream]).cloned().collect()
     }
 
-    /// Returns the stream with this number, if it is kept.
-    pub(super) fn find(&self, number: u64) -> Option<Arc<EventChannel>> {
-        if number == 0 {
-            return Some(self.standalone_stream.clone());
-        }
-        let state = lock(&self.state);
-        state.streams.iter().map(|kept| &kept.channel).find(|channel| channel.number == Some(number)).cloned()
+    /// Returns the stream with this id, if it is kept.
+    pub(super) fn find(&self, id: &StreamId) -> Option<Arc<EventChannel>> {
+        self.streams()
+            .into_iter()
+            .find(|channel| channel.id.as_ref().is_some_and(|own| (own.replica, own.number) == (id.replica, id.number)))
     }
 
-    /// Forgets streams that ended `kept_for` ago, and returns whether the session has been unused for `idle`.
-    pub(super) fn sweep(&self, now: Instant, kept_for: Duration, idle: Duration) -> bool {
+    /// Forgets streams that ended `kept_for` ago, and calls that have ended.
+    pub(super) fn sweep(&self, now: Instant, kept_for: Duration) {
         if let Some(calls) = &mut *lock(&self.calls) {
             while calls.try_join_next().is_some() {}
         }
@@ -100,7 +124,11 @@ impl HttpSession {
             }
             kept.over.is_none_or(|over| now.saturating_duration_since(over) < kept_for)
         });
-        state.is_idle(now, idle)
+    }
+
+    /// Reports whether the session has ended in this process.
+    pub(super) fn has_ended(&self) -> bool {
+        lock(&self.state).has_ended()
     }
 
     pub(super) fn is_idle(&self, now: Instant, idle: Duration) -> bool {
@@ -109,9 +137,20 @@ impl HttpSession {
 
     /// Ends the session and returns true the first time; the caller then closes the client.
     pub(super) fn end(&self) -> bool {
+        self.end_if(|_| true)
+    }
+
+    /// Ends the session in this process if it has been unused for `rest` and nothing is lost by that, because its id says
+    /// all that is to know; returns true the first time, as `end`.
+    pub(super) fn leave(&self, now: Instant, rest: Duration) -> bool {
+        let is_whole = self.sealed().is_some() && !self.client.holds_state();
+        is_whole && self.end_if(|state| state.is_idle(now, rest) && state.streams.is_empty())
+    }
+
+    fn end_if(&self, condition: impl Fn(&State) -> bool) -> bool {
         let streams = {
             let mut state = lock(&self.state);
-            if state.slot.take().is_none() {
+            if !condition(&state) || state.slot.take().is_none() {
                 return false;
             }
             mem::take(&mut state.streams)

@@ -22,19 +22,19 @@ use std::time::Duration;
 
 use tokio::io::DuplexStream;
 use tokio::net::TcpStream;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::context::HttpState;
-use super::context::ServerParts;
+use super::context::{HttpState, ServerParts, ServerPhase};
 use super::control::HttpControl;
+use super::event_id::StreamId;
 use super::hosts::{AllowedHosts, ConnectionInfo};
 use super::options::{CertificateFiles, HttpOptions};
 use super::timer::ConnectionTimer;
 use super::tokens::{Authenticator, Tokens};
 use super::{HttpServer, connection};
-use crate::gateway::client::Principal;
+use crate::gateway::client::{ClientFactory, Principal};
 use crate::gateway::limits::GatewayLimits;
 use crate::gateway::load::{LoadLimiter, RefusalReason};
 use crate::spin_wait::SpinWait;
@@ -50,6 +50,7 @@ struct Running {
     house: Arc<TestClientFactory>,
     load: Arc<LoadLimiter>,
     control: HttpControl,
+    drain: Arc<Notify>,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
 }
@@ -65,11 +66,17 @@ impl Running {
         let server = HttpServer::bind(options).await.unwrap();
         let (address, limiter, factory) = (server.address(), server.load(), Arc::new(TestClientFactory::default()));
         let control = server.control();
-        let (stop, stopped) = oneshot::channel();
-        let serve = server.serve(factory.clone(), Arc::new(TestPages), async {
-            let _ = stopped.await;
-        });
-        Running { address, house: factory, load: limiter, control, stop, served: tokio::spawn(serve) }
+        let (drain, (stop, stopped)) = (Arc::new(Notify::new()), oneshot::channel());
+        let draining = drain.clone();
+        let serve = server.serve_with_drain(
+            factory.clone(),
+            Arc::new(TestPages),
+            async move { draining.notified().await },
+            async {
+                let _ = stopped.await;
+            },
+        );
+        Running { address, house: factory, load: limiter, control, drain, stop, served: tokio::spawn(serve) }
     }
 
     async fn connect(&self) -> Wire<TcpStream> {
@@ -93,12 +100,12 @@ struct Inside {
     house: Arc<TestClientFactory>,
     /// The task of the last connection.
     last: Mutex<Option<JoinHandle<()>>>,
-    _stopping: watch::Sender<bool>,
+    phase: watch::Sender<ServerPhase>,
 }
 
 impl Inside {
     fn new(limits: GatewayLimits) -> Self {
-        let (stopping, stopped) = watch::channel(false);
+        let (phase, seen) = watch::channel(ServerPhase::Serving);
         let factory = Arc::new(TestClientFactory::default());
         let address = "127.0.0.1:1".parse().unwrap();
         let options = HttpOptions { limits, ..HttpOptions::new(address) };
@@ -108,9 +115,9 @@ impl Inside {
             client_factory: factory.clone(),
             pages: Arc::new(TestPages),
             spin_wait: Arc::new(SpinWait::for_requests()),
-            stopping: stopped,
+            phase: seen,
         });
-        Inside { desk: state, house: factory, last: Mutex::default(), _stopping: stopping }
+        Inside { desk: state, house: factory, last: Mutex::default(), phase }
     }
 
     /// Opens a connection whose pipe holds this many bytes.
@@ -189,6 +196,16 @@ fn modern(method: &str) -> String {
 
 fn legacy(method: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#)
+}
+
+/// Returns the id of an event of a standalone stream.
+fn standalone(factory: &TestClientFactory, stream: u64, event: u64) -> String {
+    StreamId::new(factory.replica().id, stream, None).event(event).to_string()
+}
+
+/// Returns the id of an event of the response to request 1.
+fn of_request(factory: &TestClientFactory, stream: u64, event: u64) -> String {
+    StreamId::new(factory.replica().id, stream, Some("1")).event(event).to_string()
 }
 
 /// Returns the tokens of two principals.

@@ -33,8 +33,7 @@ impl ConnectionTimer {
         Arc::new(ConnectionTimer {
             start: Instant::now(),
             limits: limits.clone(),
-            // A new connection should send a request at once.
-            phase: AtomicU8::new(HEAD),
+            phase: AtomicU8::new(NEW),
             since: AtomicU64::new(0),
             stalled: AtomicU64::new(u64::MAX),
             body_late: AtomicBool::new(false),
@@ -61,7 +60,17 @@ impl ConnectionTimer {
 
     /// Reports whether the connection serves no request: the client is silent or sends a head.
     pub(super) fn is_waiting(&self) -> bool {
-        matches!(self.phase.load(Relaxed), IDLE | HEAD)
+        matches!(self.phase.load(Relaxed), IDLE | NEW | HEAD)
+    }
+
+    /// Reports whether the client has sent nothing yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.phase.load(Relaxed) == NEW
+    }
+
+    /// Reports whether the client has sent a part of a head.
+    pub(super) fn is_in_head(&self) -> bool {
+        self.phase.load(Relaxed) == HEAD
     }
 
     pub(super) fn is_body_late(&self) -> bool {
@@ -89,7 +98,7 @@ impl ConnectionTimer {
         };
         let (limit, verdict) = match self.phase.load(Relaxed) {
             IDLE if stalled == u64::MAX => (of_known(idle), Err("idle for too long")),
-            HEAD => (of_known(header), Err("the client takes too long to send a request head")),
+            NEW | HEAD => (of_known(header), Err("the client takes too long to send a request head")),
             BODY if !self.is_body_late() => (body, Ok(now + next)),
             _ => return Ok(now + next),
         };
@@ -142,9 +151,14 @@ impl<T> TimedStream<T> {
 impl<T: AsyncRead + Unpin> AsyncRead for TimedStream<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.io).poll_read(cx, buf);
-        if result.is_ready() && self.timer.phase.load(Relaxed) == IDLE {
-            self.timer.since.store(self.timer.now(), Relaxed);
-            self.timer.phase.store(HEAD, Relaxed);
+        match self.timer.phase.load(Relaxed) {
+            IDLE if result.is_ready() => {
+                self.timer.since.store(self.timer.now(), Relaxed);
+                self.timer.phase.store(HEAD, Relaxed);
+            }
+            // A new connection should send a request at once, so its head began with it.
+            NEW if result.is_ready() => self.timer.phase.store(HEAD, Relaxed),
+            _ => {}
         }
         result
     }
@@ -182,6 +196,7 @@ const IDLE: u8 = 0;
 const HEAD: u8 = 1;
 const BODY: u8 = 2;
 const WORK: u8 = 3;
+const NEW: u8 = 4;
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,10 @@
 //! Authenticates clients by bearer token. Only digests of tokens are kept.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
-use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use super::error::HttpServerError;
 use crate::gateway::client::Principal;
@@ -13,19 +13,26 @@ use crate::sha256::{hex, sha256};
 
 /// The accepted tokens and their principals.
 #[derive(Debug, Clone, Default)]
-pub struct Tokens(Vec<Entry>);
+pub struct Tokens {
+    /// The principals, in the order in which their tokens were given.
+    principals: Vec<Arc<Principal>>,
+    /// The place of each token's principal, by the digest of the token. The map hashes the digests with a random key, so
+    /// the time of a look reveals nothing about them.
+    places: HashMap<[u8; 32], usize>,
+}
 
 impl Tokens {
     /// Creates the list from pairs of a token and its principal.
     pub fn new(pairs: impl IntoIterator<Item = (String, Principal)>) -> Result<Self, HttpServerError> {
-        let mut entries = Vec::new();
+        let mut tokens = Tokens::default();
         for (token, principal) in pairs {
             if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
                 return Err(HttpServerError::Token { name: principal.name });
             }
-            entries.push(Entry { digest: digest(token.as_bytes()), principal: Arc::new(principal) });
+            tokens.places.insert(digest(token.as_bytes()), tokens.principals.len());
+            tokens.principals.push(Arc::new(principal));
         }
-        Ok(Tokens(entries))
+        Ok(tokens)
     }
 
     /// Draws a random token for the local admin, or returns `None` if no random numbers are available.
@@ -39,18 +46,12 @@ impl Tokens {
 
     /// Reports whether there are no tokens, so that clients need none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.principals.is_empty()
     }
 
-    /// Returns the principal of a token; it compares all entries, so that the time reveals nothing.
-    fn owner(&self, token: &[u8]) -> Option<&Arc<Principal>> {
-        let shown = digest(token);
-        let mut found = u32::MAX;
-        for (index, entry) in (0u32..).zip(&self.0) {
-            let same: Choice = entry.digest.ct_eq(&shown);
-            found.conditional_assign(&index, same);
-        }
-        self.0.get(found as usize).map(|entry| &entry.principal)
+    /// Returns the principal of the token with this digest.
+    fn owner(&self, digest: &[u8; 32]) -> Option<&Arc<Principal>> {
+        self.principals.get(*self.places.get(digest)?)
     }
 }
 
@@ -99,19 +100,22 @@ impl Authenticator {
 
     /// Reports whether the principal still has a token, or needs none.
     pub(super) fn has_principal(&self, principal: &Principal) -> bool {
-        self.has(principal, |_| true)
+        self.needs_no_token(principal) || self.in_use().principals.iter().any(|known| **known == *principal)
     }
 
     /// Reports whether the token still belongs to the principal, or the principal needs none.
     pub(super) fn accepts(&self, TokenDigest(shown): TokenDigest, principal: &Principal) -> bool {
-        self.has(principal, |entry| shown.is_some_and(|shown| entry.digest.ct_eq(&shown).into()))
+        let owner = shown.as_ref().and_then(|shown| self.in_use().owner(shown));
+        self.needs_no_token(principal) || owner.is_some_and(|owner| **owner == *principal)
     }
 
-    /// Reports whether the principal needs no token, or has one that is `right`.
-    fn has(&self, principal: &Principal, right: impl Fn(&Entry) -> bool) -> bool {
-        let tokens = if self.tokens.is_empty() { &self.dashboard } else { &self.tokens };
-        (self.tokens.is_empty() && *principal == *self.anonymous)
-            || tokens.0.iter().any(|entry| right(entry) && *entry.principal == *principal)
+    fn needs_no_token(&self, principal: &Principal) -> bool {
+        self.tokens.is_empty() && *principal == *self.anonymous
+    }
+
+    /// Returns the tokens that identify anybody now.
+    fn in_use(&self) -> &Tokens {
+        if self.tokens.is_empty() { &self.dashboard } else { &self.tokens }
     }
 
     /// Reports whether no tokens are required, so that only addresses tell clients apart.
@@ -121,7 +125,7 @@ impl Authenticator {
 
     /// Reports whether there are several principals.
     pub(super) fn has_several_principals(&self) -> bool {
-        self.tokens.0.windows(2).any(|pair| pair[0].principal != pair[1].principal)
+        self.tokens.principals.windows(2).any(|pair| pair[0] != pair[1])
     }
 
     pub(super) fn authenticate(&self, headers: &HeaderMap) -> AuthResult {
@@ -132,10 +136,11 @@ impl Authenticator {
             return AuthResult::Malformed;
         }
         if self.tokens.is_empty() {
-            let admin = token.filter(|_| !self.dashboard.is_empty()).and_then(|token| self.dashboard.owner(token));
+            let shown = token.filter(|_| !self.dashboard.is_empty()).map(digest);
+            let admin = shown.and_then(|shown| self.dashboard.owner(&shown));
             return AuthResult::Known(admin.unwrap_or(&self.anonymous).clone());
         }
-        match (value, token.and_then(|token| self.tokens.owner(token))) {
+        match (value, token.and_then(|token| self.tokens.owner(&digest(token)))) {
             (None, _) => AuthResult::Missing,
             (Some(_), Some(principal)) => AuthResult::Known(principal.clone()),
             (Some(_), None) => AuthResult::Unknown,
@@ -160,13 +165,6 @@ impl AuthResult {
             }
         }
     }
-}
-
-#[derive(Debug, Clone)]
-struct Entry {
-    /// The digest, which has a fixed length, so that comparing it reveals nothing about the token.
-    digest: [u8; 32],
-    principal: Arc<Principal>,
 }
 
 fn digest(token: &[u8]) -> [u8; 32] {

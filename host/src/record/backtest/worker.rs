@@ -53,7 +53,7 @@ impl<'a> BacktestWorker<'a> {
                 }
                 match found {
                     LineState::Complete => self.line(&spot, &line)?,
-                    LineState::Unfinished => self.report.unfinished += 1,
+                    LineState::Unfinished => self.report.add_unfinished(spot),
                     LineState::Damaged(damage) => {
                         // A line is intact even if the line before it is missing.
                         let sound = damage == LineDamage::OutOfOrder && line::read(&line).is_ok();
@@ -75,7 +75,7 @@ impl<'a> BacktestWorker<'a> {
                 return Ok(());
             }
         };
-        if !self.is_wanted(&record)? {
+        if !self.is_wanted(spot.folder, &record)? {
             self.report.skipped += 1;
             return Ok(());
         }
@@ -103,16 +103,17 @@ impl<'a> BacktestWorker<'a> {
 
     fn replay(&mut self, spot: &LinePosition, record: Record) -> Result<(), ReplayError> {
         let Candidate { component, config } = &self.shared.candidate;
-        let parts = &self.shared.parts;
+        let (shared, parts) = (self.shared, self.shared.parts.folder(spot.folder));
         let recorded = parts.settings(&record.settings)?;
         let offers = parts.offers(&record.catalog)?;
         let changes = record.steps.iter().map(|step| step.catalog.as_deref().map(|digest| parts.offers(digest)));
         let changes = changes.map(Option::transpose).collect::<Result<Vec<_>, _>>()?;
         let digest = component.as_ref().map_or(record.component.as_str(), Component::digest);
-        let replayer = start(&mut self.replayers, digest, || match component {
-            Some(component) => Ok(component.clone()),
-            None => self.shared.get(digest),
-        })?;
+        let component = match component {
+            Some(component) => component.clone(),
+            None => shared.component(spot.folder, digest).map_err(ReplayError::Missing)?,
+        };
+        let replayer = start(&mut self.replayers, component)?;
         let settings = match config {
             Some(config) => {
                 let principal = record.principal.as_deref();
@@ -137,7 +138,7 @@ impl<'a> BacktestWorker<'a> {
         let now = match same {
             true => replayer.replay(script)?,
             false => latest_offers::replay_with_offers(replayer, script, &mut self.digests, |server| {
-                parts.latest_offer(server)
+                shared.parts.latest_offer(server)
             })?,
         };
         seen.learn(&now);
@@ -191,25 +192,26 @@ impl<'a> BacktestWorker<'a> {
             self.report.same += 1;
         }
         // If no tool was found, group by the name that was called.
-        let tool =
-            self.tool(record).map_or_else(|| record.name.clone(), |tool| format!("{}.{}", tool.server, tool.tool));
+        let tool = self
+            .tool(spot.folder, record)
+            .map_or_else(|| record.name.clone(), |tool| format!("{}.{}", tool.server, tool.tool));
         self.report.add_differences(spot, record, &tool, differences);
     }
 
     /// Returns the tool that a call went to, or would have gone to if it had not been denied.
-    fn tool(&mut self, record: &Record) -> Option<ToolRef> {
+    fn tool(&mut self, folder: usize, record: &Record) -> Option<ToolRef> {
         if let Some(tool) = record.tool() {
             return Some(tool.clone());
         }
         let BacktestWorker { shared, replayers, digests, resolver, .. } = self;
-        let parts = &shared.parts;
+        let parts = shared.parts.folder(folder);
         let (settings, offers) = (parts.settings(&record.settings).ok()?, parts.offers(&record.catalog).ok()?);
         // The meaning of a name does not depend on the candidate, so ask the built-in component.
         let replayer = embedded(shared, replayers).ok()?;
-        resolver.resolve(replayer, digests, parts, (&settings, &offers), &record.name).ok()?
+        resolver.resolve(replayer, digests, &shared.parts, (&settings, &offers), &record.name).ok()?
     }
 
-    fn is_wanted(&mut self, record: &Record) -> Result<bool, BacktestError> {
+    fn is_wanted(&mut self, folder: usize, record: &Record) -> Result<bool, BacktestError> {
         let RecordFilter { since, tool, principal } = self.shared.filter;
         if since.as_ref().is_some_and(|since| record.at < *since)
             || principal.as_ref().is_some_and(|principal| record.principal.as_ref() != Some(principal))
@@ -217,7 +219,7 @@ impl<'a> BacktestWorker<'a> {
             return Ok(false);
         }
         let Some(pattern) = tool else { return Ok(true) };
-        let meant = self.tool(record);
+        let meant = self.tool(folder, record);
         let key = (meant.as_ref().map(|tool| (tool.server.clone(), tool.tool.clone())), record.name.clone());
         if let Some(known) = self.tools.get(&key) {
             return Ok(*known);
@@ -251,18 +253,14 @@ fn embedded<'r>(
     shared: &BacktestContext<'_>,
     replayers: &'r mut HashMap<String, Replayer>,
 ) -> Result<&'r mut Replayer, ReplayError> {
-    start(replayers, EMBEDDED_DIGEST, || shared.get(EMBEDDED_DIGEST))
+    start(replayers, shared.component(0, EMBEDDED_DIGEST).map_err(ReplayError::Missing)?)
 }
 
-/// Returns an instance of the component with this digest, and starts it when it is first needed.
-fn start<'r>(
-    replayers: &'r mut HashMap<String, Replayer>,
-    digest: &str,
-    load: impl FnOnce() -> Result<Component, String>,
-) -> Result<&'r mut Replayer, ReplayError> {
-    Ok(match replayers.entry(digest.to_owned()) {
+/// Returns an instance of this component, and starts it when it is first needed.
+fn start(replayers: &mut HashMap<String, Replayer>, component: Component) -> Result<&mut Replayer, ReplayError> {
+    Ok(match replayers.entry(component.digest().to_owned()) {
         Entry::Occupied(known) => known.into_mut(),
-        Entry::Vacant(new) => new.insert(Replayer::new(load().map_err(ReplayError::Missing)?)?),
+        Entry::Vacant(new) => new.insert(Replayer::new(component)?),
     })
 }
 

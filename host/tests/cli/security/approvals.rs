@@ -2,12 +2,14 @@
 
 mod records;
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use crate::place::{Place, and, demo, fixture_with};
-use crate::serving::{Serving, Web};
+use crate::serving::{LONG, Serving, Web};
 
 /// The file that the gateway is told of.
 const FILE: &str = "home/servers.yaml";
@@ -255,7 +257,9 @@ fn a_question_that_waits_is_no_end_of_a_call_for_records_figures_or_recent_calls
     let (server, file) = noting(&place);
     let config = json!({
         "servers": {"x": server}, "record": {"dir": "records"},
-        "gateway": {"tokens": [{"principal": "ann", "token": "ann-0123456789-token", "admin": true}]},
+        "gateway": {
+            "tokens": [{"principal": "ann", "token": "ann-0123456789-token", "admin": true}], "drain_delay": "off",
+        },
     });
     place.file(FILE, config.to_string());
     let path = place.path(FILE).display().to_string();
@@ -298,6 +302,23 @@ fn a_question_that_waits_is_no_end_of_a_call_for_records_figures_or_recent_calls
     );
 }
 
+/// Posts a message, and returns the events of its response as they come.
+fn stream_of(web: &Web, message: &str) -> impl Iterator<Item = Value> + use<> {
+    let mut stream = TcpStream::connect(web.address).expect("it listens");
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    let (token, session) = (web.token.unwrap(), web.session.as_ref().unwrap());
+    write!(
+        stream,
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nAuthorization: Bearer {token}\r\nMcp-Session-Id: {session}\r\n\
+         Content-Length: {}\r\n\r\n{message}",
+        message.len()
+    )
+    .unwrap();
+    let lines = BufReader::new(stream).lines().map_while(Result::ok);
+    lines.filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
+}
+
 #[test]
 fn nobody_approves_a_call_through_the_api_or_from_another_session() {
     let place = Place::new();
@@ -325,30 +346,14 @@ fn nobody_approves_a_call_through_the_api_or_from_another_session() {
         web.session = reply.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).map(str::to_owned);
     }
     let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x__do", "arguments": {}}});
-    let (asked, heard) = std::sync::mpsc::channel();
-    let session = one.session.clone();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let waits = Web { session, ..web() };
-            asked.send(waits.post(&call).body).unwrap();
-        });
-        for id in 0..20 {
-            other.post(&json!({"jsonrpc": "2.0", "id": id, "result": yes()}));
-        }
-        // Its own client says no, and that is what counts.
-        loop {
-            for id in 0..20 {
-                one.post(&json!({"jsonrpc": "2.0", "id": id, "result": {"action": "decline"}}));
-            }
-            if let Ok(body) = heard.recv_timeout(std::time::Duration::from_millis(50)) {
-                assert!(body.contains("a person declined it"), "{body}");
-                return;
-            }
-            for id in 0..20 {
-                other.post(&json!({"jsonrpc": "2.0", "id": id, "result": yes()}));
-            }
-        }
-    });
+    let mut events = stream_of(&one, &call.to_string());
+    let question = events.find(|event| event["method"] == "elicitation/create").expect("the person is asked");
+    let answer = |result: Value| json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
+    other.post(&answer(yes()));
+    // Its own client says no, and that is what counts.
+    one.post(&answer(json!({"action": "decline"})));
+    let result = events.find(|event| event["id"] == 7).expect("the call ends");
+    assert!(result.to_string().contains("a person declined it"), "{result}");
     assert_eq!(calls(&file).len(), 0);
 }
 

@@ -85,7 +85,7 @@ fn ask(mut stream: impl Read + Write, request: &str) -> Reply {
     stream.read_to_string(&mut text).expect("it answers");
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{text:?} is no answer"));
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Reply { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+    Reply { status, head: head.to_owned(), body: body.to_owned() }
 }
 
 fn tcp(address: &str) -> TcpStream {

@@ -188,3 +188,27 @@ async fn a_resource_that_a_server_names_is_read_from_that_server() {
     assert_eq!(read(&mut lines, "link://b/4").await, Err(json!(-32002)));
     assert_eq!(read(&mut lines, "link://nobody/5").await, Err(json!(-32002)));
 }
+
+#[tokio::test]
+async fn a_list_that_rules_shorten_is_read_to_its_end_as_it_was_when_it_began() {
+    let settings = "results: {p.echo: {labels: [seen]}}
+rules: [{name: late, tools: [c.*], when: '\"seen\" in labels', then: deny}]";
+    let config = fixtures(&[("p", "plain"), ("c", "catalog 1500 10")], settings);
+    let (stream, _served) = serve_over(config, HashMap::new(), GatewayOptions::default());
+    let mut lines = Lines::greet(stream, json!({})).await;
+    let names = |page: &serde_json::Value| {
+        let tools = page["result"]["tools"].as_array().unwrap_or_else(|| panic!("{page}")).iter();
+        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let (first, _) = lines.ask("1", "tools/list", json!({})).await;
+    assert_eq!(names(&first).len(), 1000);
+    let (called, _) = lines.ask("2", "tools/call", json!({"name": "p__echo", "arguments": {"text": "x"}})).await;
+    assert_eq!(called["result"]["content"][0]["text"], "x");
+    let (second, _) = lines.ask("3", "tools/list", json!({"cursor": first["result"]["nextCursor"]})).await;
+    assert_eq!(
+        (names(&second).last().unwrap().as_str(), &second["result"]["nextCursor"]),
+        ("c__tool_1499", &json!(null))
+    );
+    let (anew, _) = lines.ask("4", "tools/list", json!({})).await;
+    assert!(names(&anew).iter().all(|name| name.starts_with("p__")), "what is hidden by now is not listed anew");
+}

@@ -43,18 +43,33 @@ pub(super) fn gateway_with(config: config::model::Config, options: GatewayOption
 
 impl Guest {
     pub(super) async fn open(gateway: &Gateway, name: &str, capabilities: Value) -> Self {
+        Self::open_with(gateway, name, capabilities, json!({})).await
+    }
+
+    /// Opens a session with this `_meta` in its first request.
+    pub(super) async fn open_with(gateway: &Gateway, name: &str, capabilities: Value, meta: Value) -> Self {
         let heard = Arc::new(Heard::default());
         let principal = Principal { name: name.to_owned(), admin: false };
-        let client = gateway.open_client(&principal, Arc::clone(&heard) as _).expect("it may come in");
+        let client = gateway.open_client(&principal, name, Arc::clone(&heard) as _).expect("it may come in");
         let guest = Guest { client, heard };
         let client = json!({"name": "t", "version": "1"});
-        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": client});
+        let hello =
+            json!({"protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": client, "_meta": meta});
         guest.ask("initialize", hello).await;
         guest.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         guest
     }
 
-    async fn send(&self, message: Value) -> Option<Value> {
+    /// Goes on with the session of this guest at another gateway.
+    pub(super) fn resume(&self, gateway: &Gateway, name: &str) -> Self {
+        let heard = Arc::new(Heard::default());
+        let principal = Principal { name: name.to_owned(), admin: false };
+        let terms = self.client.terms().expect("it was initialized");
+        let client = gateway.resume_client(&principal, name, &terms, Arc::clone(&heard) as _);
+        Guest { client: client.expect("it may go on"), heard }
+    }
+
+    pub(super) async fn send(&self, message: Value) -> Option<Value> {
         let sink = Arc::clone(&self.heard) as _;
         let incoming = ClientMessage { message: message.to_string().into(), headers: None, sink, batch: None };
         let answer = Arc::clone(&self.client).handle(incoming).await?;
@@ -85,7 +100,7 @@ impl Guest {
     }
 
     /// Waits until it hears of this method.
-    async fn hears(&self, method: &str) -> Value {
+    pub(super) async fn hears(&self, method: &str) -> Value {
         until(method, || !self.of(method).is_empty()).await;
         self.of(method).remove(0)
     }

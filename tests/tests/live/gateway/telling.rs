@@ -72,7 +72,7 @@ struct Old {
 impl Old {
     async fn open(gateway: &Gateway) -> Self {
         let outlet = Arc::new(Narrow::default());
-        let client = gateway.open_client(&ann(), Arc::clone(&outlet) as _).expect("it may come in");
+        let client = gateway.open_client(&ann(), "session", Arc::clone(&outlet) as _).expect("it may come in");
         let old = Old { client, outlet };
         let hello =
             json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});

@@ -22,7 +22,13 @@ pub fn replay(folder: &Path, calls: u64) {
         let dir = entry.expect("the folder can be read").path();
         let options = component().options().clone();
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let test = Backtest { dir, candidate: Candidate::default(), filter: RecordFilter::default(), options, threads };
+        let test = Backtest {
+            dirs: vec![dir],
+            candidate: Candidate::default(),
+            filter: RecordFilter::default(),
+            options,
+            threads,
+        };
         let report = test.run(&|_| {}).expect("the component starts");
         assert!(report.is_sound() && report.same == report.records, "{report:#?}");
         replayed += report.records;

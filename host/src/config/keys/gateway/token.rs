@@ -1,5 +1,7 @@
 //! The keys of the gateway's `tokens`.
 
+use std::collections::HashSet;
+
 use serde_json::json;
 
 use super::super::super::document::NodeValue;
@@ -74,12 +76,12 @@ pub(crate) const TOKEN: &[Key] = &[
 
 /// Reads `tokens`.
 pub(super) fn read_tokens(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Vec<TokenRules>, FieldError> {
-    let mut tokens: Vec<TokenRules> = Vec::new();
+    let (mut tokens, mut principals) = (Vec::new(), HashSet::new());
     for item in field.items()? {
         let mut draft = TokenDraft::default();
         read_keys(TOKEN, &mut draft, &item, context);
         let token = draft.finish(&item)?;
-        if tokens.iter().any(|earlier| earlier.principal == token.principal) {
+        if !principals.insert(token.principal.clone()) {
             return Err(item.error(format!("the principal {:?} is given twice", token.principal)));
         }
         tokens.push(token);
@@ -130,8 +132,9 @@ fn selection(field: &ConfigField<'_>) -> Result<Vec<(String, Vec<String>)>, Fiel
     if selection.is_empty() {
         return Err(field.error("is empty; name a server, or leave it out to mean all"));
     }
-    for (at, (server, _)) in selection.iter().enumerate() {
-        if selection[..at].iter().any(|(earlier, _)| earlier == server) {
+    let mut servers = HashSet::new();
+    for (server, _) in &selection {
+        if !servers.insert(server) {
             return Err(field.error(format!("the server {server:?} is given twice")));
         }
     }

@@ -99,6 +99,7 @@ async fn a_page_can_send_events_until_the_door_closes() {
     assert_eq!(wire.head().await.header("content-type"), Some("text/event-stream"));
     assert_eq!(wire.event().await.unwrap().data.unwrap(), "first");
     let _ = door.stop.send(());
+    assert!(wire.event().await.unwrap().retry);
     assert_eq!(wire.event().await, None);
     timeout(LONG, door.served).await.unwrap().unwrap();
 }

@@ -47,6 +47,48 @@ async fn a_foreign_host_or_origin_is_refused_everywhere() {
 }
 
 #[tokio::test]
+async fn a_health_probe_is_answered_whatever_host_it_names_and_hears_no_more_than_who_has_no_token() {
+    for with_tokens in [true, false] {
+        let door = Running::with(|options| {
+            if with_tokens {
+                options.tokens = tokens();
+            }
+        })
+        .await;
+        let known = Ask::new("GET /health").with("Authorization", "Bearer ann-s3cret");
+        let name = if with_tokens { r#"Some("ann")"# } else { r#"Some("local")"# };
+        let reply = door.ask(&known).await;
+        assert_eq!((reply.status, reply.body.ends_with(name)), (200, true), "{reply:?}");
+        for host in ["10.1.2.3:8899", "toolgate.example.svc", "[fd00::1]:1", "not a host", ""] {
+            for ask in [known.clone(), known.clone().with("Authorization", "Bearer wrong"), Ask::new("GET /ready")] {
+                let reply = door.ask(ask.with("Host", host)).await;
+                assert_eq!((reply.status, reply.body.ends_with(" None")), (200, true), "{host}: {reply:?}");
+            }
+            let mut wire = door.connect().await;
+            wire.send(Ask::new("HEAD /ready").with("Host", host)).await;
+            assert_eq!(wire.head().await.status, 200);
+            // All else needs a host of ours.
+            for line in ["GET /page", "GET /health/", "GET /ready/x", "POST /health", "OPTIONS /ready", "POST /mcp"] {
+                let status = door.ask(Ask::new(line).with("Host", host)).await.status;
+                assert_eq!(status, if host.is_empty() { 400 } else { 403 }, "{line} {host}");
+            }
+        }
+        let mut wire = door.connect().await;
+        wire.write(b"GET /ready HTTP/1.0\r\n\r\n").await;
+        assert_eq!(wire.head().await.status, 200);
+        assert!(wire.closed().await);
+        // A page of another site cannot read it.
+        let page = Ask::new("GET /ready").with("Host", "10.1.2.3").with("Origin", "https://evil.example");
+        assert_eq!(door.ask(&page).await.status, 403);
+        assert_eq!(door.ask(page.with("Origin", "").with("Sec-Fetch-Site", "cross-site")).await.status, 403);
+        let mut wire = door.connect().await;
+        wire.write(b"GET /ready HTTP/1.1\r\nHost: a\r\nHost: localhost\r\n\r\n").await;
+        assert_eq!(wire.head().await.status, 400);
+        door.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_browser_is_told_what_pages_of_allowed_origins_may_send() {
     let door = Running::with(|options| {
         options.tokens = tokens();

@@ -1,7 +1,7 @@
 //! Test clients and pages, which do what the method says.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -15,6 +15,9 @@ use crate::gateway::client::{
     ClientFactory, ClientHandler, ClientMessage, ClientSink, GatewayResponse, McpHeaders, Principal,
 };
 use crate::gateway::http::{PageBody, PageEvent, PageHandler, PageRequest, PageResponse};
+use crate::gateway::replica::Replica;
+use crate::gateway::session_terms::SessionTerms;
+use crate::store::Store;
 use crate::transport::BoxFuture;
 
 /// A factory that opens a client for everyone and records what happens.
@@ -33,6 +36,9 @@ pub(super) struct Seen {
     given_up: Notify,
     no_news: Notify,
     refuses: AtomicUsize,
+    /// Whether sessions hold something that is lost when they leave memory.
+    holds_state: AtomicBool,
+    replica: Arc<Replica>,
 }
 
 impl Default for TestClientFactory {
@@ -46,6 +52,8 @@ impl Default for TestClientFactory {
             given_up: Notify::new(),
             no_news: Notify::new(),
             refuses: AtomicUsize::new(0),
+            holds_state: AtomicBool::new(false),
+            replica: Replica::new(&[], Store::memory()),
         }))
     }
 }
@@ -59,7 +67,7 @@ impl std::ops::Deref for TestClientFactory {
 }
 
 impl Seen {
-    /// Returns how often something happened: `opened`, `closed`, `waiting`, `cancelled`, `released`, `told`.
+    /// Returns how often something happened: `opened`, `resumed`, `missed`, `closed`, `waiting`, `cancelled`, `released`, `told`.
     pub(super) fn count(&self, what: &str) -> usize {
         self.counts.lock().unwrap().get(what).copied().unwrap_or(0)
     }
@@ -78,6 +86,11 @@ impl Seen {
             }
         };
         timeout(LONG, happened).await.unwrap_or_else(|_| panic!("{what}: {} of {times}", self.count(what)));
+    }
+
+    /// Makes sessions hold something that is lost when they leave memory.
+    pub(super) fn hold_state(&self) {
+        self.holds_state.store(true, SeqCst);
     }
 
     /// Refuses the next clients.
@@ -104,10 +117,28 @@ impl Seen {
 }
 
 impl ClientFactory for TestClientFactory {
-    fn open_client(&self, _: &Principal, sink: Arc<dyn ClientSink>) -> Result<Arc<dyn ClientHandler>, GateError> {
+    fn open_client(
+        &self,
+        _: &Principal,
+        _: &str,
+        sink: Arc<dyn ClientSink>,
+    ) -> Result<Arc<dyn ClientHandler>, GateError> {
         let client = self.0.client()?;
         self.outlets.lock().unwrap().push(sink);
         self.note("opened");
+        Ok(client)
+    }
+
+    fn resume_client(
+        &self,
+        _: &Principal,
+        _: &str,
+        _: &SessionTerms,
+        sink: Arc<dyn ClientSink>,
+    ) -> Result<Arc<dyn ClientHandler>, GateError> {
+        let client = self.0.client()?;
+        self.outlets.lock().unwrap().push(sink);
+        self.note("resumed");
         Ok(client)
     }
 
@@ -121,6 +152,10 @@ impl ClientFactory for TestClientFactory {
 
     fn stateless_clients(&self) -> Vec<Arc<dyn ClientHandler>> {
         vec![Arc::new(TestClient(self.0.clone()))]
+    }
+
+    fn replica(&self) -> &Arc<Replica> {
+        &self.0.replica
     }
 }
 
@@ -192,6 +227,22 @@ impl ClientHandler for TestClient {
     fn close(self: Arc<Self>) -> BoxFuture<'static, ()> {
         Box::pin(async move { self.0.note("closed") })
     }
+
+    fn terms(&self) -> Option<SessionTerms> {
+        Some(SessionTerms::default())
+    }
+
+    fn holds_state(&self) -> bool {
+        self.0.holds_state.load(SeqCst)
+    }
+
+    fn sync_changes(self: Arc<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn announce_missed(&self) {
+        self.0.note("missed");
+    }
 }
 
 /// Pages that echo the request, or send events.
@@ -222,7 +273,7 @@ impl PageHandler for TestPages {
                 request.body.len(),
                 request.principal.as_ref().map(|principal| &principal.name),
             );
-            let known = request.path == "/page";
+            let known = matches!(&*request.path, "/page" | "/health" | "/ready");
             known.then(|| PageResponse::text(StatusCode::OK, "text/plain", Bytes::from(text)))
         })
     }

@@ -1,0 +1,152 @@
+//! Calls from the records of this gateway and of others, for operators.
+
+use std::cmp::Reverse;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::Gateway;
+use super::api::{ApiResponse, call_json, error};
+use super::client::Principal;
+use super::recent::{MOST, MOST_BYTES, RecentCall};
+use crate::calendar;
+use crate::logic::types::execution::Code;
+use crate::record::directive::RecordedDirective;
+use crate::record::line::Record;
+use crate::record::{NewestRecords, ReadBudget, ReadProblem, folder};
+
+impl Gateway {
+    /// Lists the calls that are recorded in all folders, newest first: the principal's own, or all for admins.
+    ///
+    /// A folder that cannot be read is reported beside the calls of the others.
+    pub async fn recorded_calls(&self, principal: &Principal, most: usize) -> Result<ApiResponse, ApiResponse> {
+        let own = self.registry().recorder().map(|recorder| recorder.options().dir.clone());
+        let others = self.state.active().options.records.clone();
+        if own.is_none() && others.is_empty() {
+            return Err(error(404, NO_RECORDS));
+        }
+        let principal = principal.clone();
+        let query = move || {
+            let budget = ReadBudget { bytes: MOST_READ, until: Instant::now() + READ };
+            list(own, others, &principal, most, budget)
+        };
+        let body = self.record_queries.run(query).await?;
+        Ok(self.redacted(&body.to_string()))
+    }
+}
+
+/// Lets one query at a time read records, on a thread that may block.
+pub(super) struct RecordQueries(Arc<Semaphore>);
+
+impl Default for RecordQueries {
+    fn default() -> Self {
+        RecordQueries(Arc::new(Semaphore::new(1)))
+    }
+}
+
+impl RecordQueries {
+    /// Runs a query after the one before it; fails if it has to wait or runs for too long.
+    async fn run<T: Send + 'static>(&self, query: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiResponse> {
+        let busy = || error(503, "another query is reading the records: try again in a moment");
+        let permit = timeout(QUEUE, Arc::clone(&self.0).acquire_owned()).await;
+        let permit = permit.map_err(|_| busy())?.map_err(|_| busy())?;
+        let query = spawn_blocking(move || {
+            // A query goes on when its client no longer waits, and the next one waits for its end all the same.
+            let _permit = permit;
+            query()
+        });
+        // The query itself stops in time, unless the file system blocks.
+        let outcome =
+            timeout(READ + QUEUE, query).await.map_err(|_| error(503, "reading the records takes too long"))?;
+        outcome.map_err(|_| error(500, "the records could not be read: this is a bug in toolgate"))
+    }
+}
+
+/// Reads the newest calls of these folders, of which the first is written by this gateway.
+fn list(own: Option<PathBuf>, others: Vec<PathBuf>, principal: &Principal, most: usize, budget: ReadBudget) -> Value {
+    // The folder is created when the first call is recorded.
+    let is_missing = |dir: &PathBuf| dir.metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    let own = own.filter(|dir| !is_missing(dir));
+    let dirs = folder::distinct(&own.into_iter().chain(others).collect::<Vec<_>>());
+    let mut records = NewestRecords::of(&dirs, (!principal.admin).then_some(&principal.name), budget);
+    let (mut calls, mut bytes, mut is_cut) = (Vec::new(), 0, false);
+    while calls.len() < most
+        && let Some((folder, record)) = records.next()
+    {
+        let call = RecordedCall::new(folder, record);
+        bytes += call.call.size();
+        is_cut = calls.len() == MOST || bytes > MOST_BYTES;
+        if is_cut {
+            break;
+        }
+        calls.push(call);
+    }
+    // Calls that end at about the same time may be recorded in another order.
+    calls.sort_by_key(|call| Reverse(call.call.at));
+    // Where the gateway has its files is for admins.
+    let path = |folder: usize| principal.admin.then(|| dirs[folder].display().to_string());
+    let problem = |ReadProblem { folder, text }| json!({"folder": folder.and_then(path), "text": text});
+    let mut problems: Vec<_> = records.into_problems().into_iter().map(problem).collect();
+    if is_cut {
+        problems.push(json!({"folder": null, "text": format!("only the newest {} calls are listed", calls.len())}));
+    }
+    let calls: Vec<_> = calls.iter().map(|call| call.to_json(path(call.folder))).collect();
+    json!({"calls": calls, "problems": problems})
+}
+
+/// A call from a record.
+struct RecordedCall {
+    /// The index of the folder.
+    folder: usize,
+    /// Whether the record names a principal.
+    is_named: bool,
+    /// The call, cut as recent calls are.
+    call: RecentCall,
+}
+
+impl RecordedCall {
+    fn new(folder: usize, record: Record) -> Self {
+        let (tool, is_named) = (record.tool().cloned(), record.principal.is_some());
+        let requests = record.directives().filter(|directive| directive.kind() == "request").count();
+        let Record { id, at, ms, principal, name, mut steps, .. } = record;
+        let latency = Duration::try_from_secs_f64(ms / 1000.0).unwrap_or_default();
+        let (code, attempts, trace) = match steps.pop().map(|step| step.directive) {
+            Some(RecordedDirective::Done(ended)) => (ended.code, ended.attempts, ended.trace),
+            // The caller no longer waited for the answer.
+            _ => (Code::Cancelled, u32::try_from(requests).unwrap_or(u32::MAX), Vec::new()),
+        };
+        // A record has the time at which its call began.
+        let at = calendar::parse(&at).unwrap_or(SystemTime::UNIX_EPOCH) + latency;
+        let principal = principal.unwrap_or_default();
+        let call = RecentCall { id, at, principal, name, tool, code, attempts, latency, trace };
+        RecordedCall { folder, is_named, call: call.shortened() }
+    }
+
+    /// Describes the call as a recent call is described, with the path of its folder.
+    fn to_json(&self, path: Option<String>) -> Value {
+        let mut json = call_json(&self.call);
+        if !self.is_named {
+            json["principal"] = Value::Null;
+        }
+        json["folder"] = path.into();
+        json
+    }
+}
+
+/// The error of a gateway without records.
+const NO_RECORDS: &str = "this gateway knows no records: set `record: true`, or start it with --record DIR";
+/// How long a query waits for the one before it.
+const QUEUE: Duration = Duration::from_secs(5);
+/// How long a query reads.
+const READ: Duration = Duration::from_secs(5);
+/// How much a query reads.
+const MOST_READ: u64 = 64 << 20;
+
+#[cfg(test)]
+mod tests;

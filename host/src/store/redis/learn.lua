@@ -1,0 +1,28 @@
+-- Adds what an agent has learned; the values that it used least recently are forgotten first.
+-- KEYS: its index, its labels and the values that it knows.
+-- ARGV: the agent, for how many milliseconds to keep it, how many agents the index may have (0 for any number), how many
+-- values an agent may know, a label with which it learns no values (or ''), the values in one string, and the labels.
+local index, labels, known = unpack(KEYS)
+local agent, keep, most_agents, most_known, written, values = unpack(ARGV, 1, 6)
+forget_idle(index)
+if tonumber(most_agents) > 0 and not redis.call('ZSCORE', index, agent) then
+    while redis.call('ZCARD', index) >= tonumber(most_agents) do
+        local oldest = redis.call('ZPOPMIN', index)[1]
+        for _, key in ipairs({labels, known}) do
+            redis.call('DEL', string.sub(key, 1, -#agent - 1) .. oldest)
+        end
+    end
+end
+if written ~= '' and redis.call('ZSCORE', labels, written) then
+    values = ''
+end
+for at = 7, #ARGV do
+    redis.call('ZADD', labels, 'NX', redis.call('ZCARD', labels), ARGV[at])
+end
+local last = tonumber(redis.call('ZRANGE', known, -1, -1, 'WITHSCORES')[2] or 0)
+for at = 1, #values, 16 do
+    last = last + 1
+    redis.call('ZADD', known, last, string.sub(values, at, at + 15))
+end
+redis.call('ZREMRANGEBYRANK', known, 0, -most_known - 1)
+touch(index, labels, known, agent, tonumber(keep))

@@ -1,0 +1,181 @@
+//! What a store in Redis does when Redis fails, and how much it asks of it.
+
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use super::super::*;
+use super::redis_server::RedisServer;
+use super::{IDLE, MINUTE, agent, lesson, limit, until};
+use crate::logic::types::rules::LimitScope;
+
+async fn reachable(store: &Store) {
+    until("the store is reached", async || store.problem().is_none().then_some(())).await;
+}
+
+/// Counts a call, and returns how many there were.
+async fn count(store: &Store) -> Result<u32, StoreError> {
+    let limits = [("r".to_owned(), limit(LimitScope::Everybody, 60_000))];
+    store.count(&limits, "ann", CountMode::Count).await.map(|counts| counts[0].calls)
+}
+
+#[tokio::test]
+async fn replicas_count_exactly_and_in_one_round_trip_each() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let stores = [server.store(), server.store(), server.store()];
+    for store in &stores {
+        count(store).await.unwrap();
+    }
+    server.ask(&["CONFIG", "RESETSTAT"]);
+    let mut running = JoinSet::new();
+    for turn in 0..300 {
+        let store = stores[turn % 3].clone();
+        running.spawn(async move { count(&store).await.unwrap() });
+    }
+    let mut counted = running.join_all().await;
+    counted.sort_unstable();
+    assert_eq!(counted, (4..304).collect::<Vec<_>>());
+    let stats = server.ask(&["INFO", "commandstats"]);
+    assert!(stats.contains("cmdstat_evalsha:calls=300,"), "{stats}");
+    assert!(!stats.contains("cmdstat_eval:"), "{stats}");
+}
+
+#[tokio::test]
+async fn scripts_that_redis_has_forgotten_are_sent_again() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = server.store();
+    assert_eq!(count(&store).await, Ok(1));
+    server.ask(&["SCRIPT", "FLUSH"]);
+    assert_eq!(count(&store).await, Ok(2));
+    server.ask(&["FLUSHALL"]);
+    assert_eq!(count(&store).await, Ok(1));
+}
+
+#[tokio::test]
+async fn every_key_expires_and_is_ours() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = server.store();
+    count(&store).await.unwrap();
+    store.take_rate("ann", RateLimit { per_second: 1, burst: 5 }).await.unwrap().unwrap();
+    store.spend("a", MINUTE).await.unwrap();
+    store.learn(&agent("ann"), &lesson(&["l"], 0..1), IDLE).await.unwrap();
+    store.learn(&AgentKey::of_test("ann", Some("s")), &lesson(&["l"], []), IDLE).await.unwrap();
+    store.keep_session("a", "x", MINUTE).await.unwrap();
+    store.end_session("b", MINUTE).await.unwrap();
+    let keys = server.ask(&["-n", "3", "KEYS", "*"]);
+    assert!(keys.lines().count() >= 10, "{keys}");
+    for key in keys.lines() {
+        let left: i64 = server.ask(&["-n", "3", "PTTL", key]).trim().parse().unwrap();
+        assert!(key.starts_with("toolgate:") && left > 0, "{key}: {left}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_gone_is_reported_at_once_and_used_again_when_it_is_back() {
+    let Some(mut server) = RedisServer::start(&[]) else { return };
+    let store = server.store();
+    assert_eq!(count(&store).await, Ok(1), "the first operation waits for the connection");
+    assert_eq!(store.problem(), None);
+    server.kill();
+    until("it is noticed", async || store.problem()).await;
+    let began = Instant::now();
+    for _ in 0..100 {
+        let failed = count(&store).await.unwrap_err();
+        assert!(matches!(failed, StoreError::Unreachable(_)), "{failed}");
+    }
+    assert!(began.elapsed() < Duration::from_secs(1), "nobody waits for a store that is known to be gone");
+    server.restart();
+    reachable(&store).await;
+    assert_eq!(count(&store).await, Ok(1));
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_too_late_is_never_taken_for_another() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = server.store();
+    store.keep_session("a", "of a", MINUTE).await.unwrap();
+    store.keep_session("b", "of b", MINUTE).await.unwrap();
+    server.signal("STOP");
+    let failed = store.session("a").await.unwrap_err();
+    assert!(failed.to_string().contains("no answer within"), "{failed}");
+    until("it is noticed", async || store.problem()).await;
+    server.signal("CONT");
+    reachable(&store).await;
+    for _ in 0..20 {
+        assert_eq!(store.session("b").await.unwrap().as_deref(), Some("of b"));
+        assert_eq!(store.session("a").await.unwrap().as_deref(), Some("of a"));
+    }
+}
+
+#[tokio::test]
+async fn no_error_shows_a_password() {
+    let Some(server) = RedisServer::start(&["--requirepass", "right-s3cret"]) else { return };
+    let right = server.store_with(":right-s3cret@");
+    assert_eq!(count(&right).await, Ok(1));
+    for login in ["", ":wrong-s3cret@", "ann:wrong-s3cret@"] {
+        let store = server.store_with(login);
+        store.tried().await;
+        let (problem, failed) = (store.problem().unwrap(), count(&store).await.unwrap_err().to_string());
+        assert!(!format!("{problem} {failed} {store:?}").contains("s3cret"), "{problem} {failed}");
+        assert!(problem.contains("127.0.0.1"), "{problem}");
+    }
+    for (url, why) in [
+        ("redis://:s3cret@host:6379/x", "write it as redis://"),
+        ("http://:s3cret@host", "neither redis:// nor rediss://"),
+    ] {
+        let failed = Store::redis(&Url::parse(url).unwrap(), "r").unwrap_err().to_string();
+        assert!(failed.contains(why) && !failed.contains("s3cret"), "{failed}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_does_not_write_is_no_store() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    server.ask(&["CONFIG", "SET", "maxmemory", "1"]);
+    let store = server.store();
+    store.tried().await;
+    assert!(store.problem().is_some_and(|why| why.contains("OOM")), "{:?}", store.problem());
+    server.ask(&["CONFIG", "SET", "maxmemory", "0"]);
+    reachable(&store).await;
+}
+
+#[tokio::test]
+async fn replicas_send_each_other_messages_and_hear_when_they_may_have_missed_some() {
+    let Some(mut server) = RedisServer::start(&[]) else { return };
+    let (one, other) = (server.store(), server.store());
+    let text = |text: &str| StoreMessage::Text(text.to_owned());
+    assert!(!one.send(Some(other.replica()), "early").await.unwrap(), "nobody listens yet");
+    let (mut to_one, mut to_other) = (one.messages(), other.messages());
+    assert_eq!(to_one.recv().await, Some(StoreMessage::Joined));
+    assert_eq!(to_other.recv().await, Some(StoreMessage::Joined));
+    assert!(one.send(Some(other.replica()), "to\nyou").await.unwrap());
+    assert_eq!(to_other.recv().await, Some(text("to\nyou")));
+    assert!(!one.send(Some("nobody"), "x").await.unwrap());
+    assert!(one.send(None, "to all").await.unwrap());
+    assert_eq!(to_other.recv().await, Some(text("to all")));
+    assert!(one.messages().recv().await.is_none(), "there is one receiver");
+    server.kill();
+    server.restart();
+    assert_eq!(to_other.recv().await, Some(StoreMessage::Joined));
+    assert_eq!(to_one.recv().await, Some(StoreMessage::Joined), "and nothing that it sent itself");
+    drop((to_other, other));
+    let unheard = async || (!one.send(None, "anybody?").await.ok()?).then_some(());
+    until("nobody is left", unheard).await;
+}
+
+#[tokio::test]
+async fn a_store_without_a_server_lets_nobody_wait() {
+    // Nobody answers at this address, and nobody refuses.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = Url::parse(&format!("redis://{}", silent.local_addr().unwrap())).unwrap();
+    let store = Store::redis(&url, "r").unwrap();
+    store.tried().await;
+    assert!(store.problem().is_some_and(|why| why.contains("no answer within 1s")), "{:?}", store.problem());
+    let began = Instant::now();
+    assert!(count(&store).await.is_err() && calls_fail(&store).await);
+    assert!(began.elapsed() < Duration::from_secs(1));
+}
+
+async fn calls_fail(store: &Store) -> bool {
+    store.session("a").await.is_err() && store.send(None, "x").await.is_err()
+}
