@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BOOK = ROOT / "docs" / "src"
 SUMMARY = BOOK / "SUMMARY.md"
 TOP = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
-FOLDERS = "docs|examples|fuzz|guest|host|tests|wit"
+FOLDERS = "deploy|docs|examples|fuzz|guest|host|tests|wit"
 MAX_README_WORDS = 1200
 MAX_CHANGELOG_LINES = 40
 
