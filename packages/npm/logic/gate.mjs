@@ -1,31 +1,38 @@
 /** A gate and its calls: the component decides, this module acts. */
 
-import { mkdtemp, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-
-import { Broken } from './component.mjs';
-import { Failed } from './mcp-stdio.mjs';
+import { asJson, Broken, dispose } from './logic.mjs';
 import { Settings } from './settings.mjs';
+
+const LONGEST_MILLIS = 2 ** 31 - 1; // of a timer
+
+/** A failure, in the terms of the WIT; if `sent`, the server may have acted on the request. */
+export class Failed extends Error {
+  constructor(kind, detail, sent = false) {
+    super(typeof detail === 'string' ? `${kind}: ${detail}` : kind);
+    Object.assign(this, { kind, detail, sent });
+  }
+}
 
 // The journal contains everything that the instance was told, so that another can be brought to the same state.
 /** One agent's view of its servers. */
 export class Gate {
-  #component;
+  #logic;
+  #log;
   #settings;
   #journal = [];
   #lastId = 0;
   #seen = { labels: [], known: [] }; // what rules remember of the agent
   #counted = new Map();
+  #offered = new Set();
   executions = new Map();
   instance = null;
 
-  constructor(component, servers, { approve, millis = 60_000 } = {}) {
+  constructor(logic, servers, { settings = {}, approve, millis = 60_000, log = console.warn } = {}) {
     Object.assign(this, { servers, approve, millis });
-    this.#component = component;
-    const defaults = component.instance().ask(({ execution }) => execution.defaultSettings(Object.keys(servers)));
-    this.#settings = new Settings(defaults);
+    this.#logic = logic;
+    this.#log = log;
+    this.#settings = new Settings(logic.defaultSettings(Object.keys(servers)));
+    this.#settings.merge(settings);
   }
 
   /** The settings of the WIT; change them before the first call. Unknown fields are refused. */
@@ -34,15 +41,15 @@ export class Gate {
   }
 
   /** Runs the directive loop: the component says what to do, and this does it and reports, until the call is done. */
-  async call(name, text = '') {
+  async call(name, text = '', { signal } = {}) {
     const id = String(++this.#lastId);
     const until = performance.now() + this.millis;
     let [requests, event] = [0];
     try {
-      let directive = this.#tell(id, () => this.#begin({ id, name, arguments: text }));
+      let directive = this.#tell(id, () => this.#begin({ id, name, arguments: asJson(text) }));
       while (directive.tag !== 'done') {
         if (directive.tag === 'request') requests++;
-        const happened = (event = await this.carryOut(directive, until));
+        const happened = (event = await this.carryOut(directive, until, signal));
         directive = this.#tell(id, () => this.executions.get(id).next(happened));
       }
       const result = directive.val;
@@ -60,12 +67,25 @@ export class Gate {
     }
   }
 
+  /** Lists the tools that may be used, of all servers that come up; a server that does not is logged. */
+  async tools() {
+    const until = performance.now() + this.millis;
+    await Promise.all(Object.keys(this.servers).filter((id) => !this.#offered.has(id)).map(async (id) => {
+      const event = await this.carryOut({ tag: 'connect', val: [id] }, until);
+      if (event.tag === 'failed') this.#log(`toolgate: server "${id}" is left out: ${event.val.failure.tag}`);
+    }));
+    const tools = this.#tell('tools', () => this.gate.tools(this.settings.style, this.#circumstances()));
+    this.#forget('tools');
+    return tools;
+  }
+
   /** Sends one more step to the instance. If the instance traps, replays the journal on a new one, once. */
   #tell(call, step, again = true) {
     try {
       if (!this.instance) {
-        this.instance = this.#component.instance();
-        this.gate = this.instance.ask(({ execution }) => new execution.Gate(this.#settings.fix()));
+        const instance = this.#logic.instance();
+        this.gate = instance.ask(({ execution }) => new execution.Gate(this.#settings.fix()));
+        this.instance = instance;
         for (const told of this.#journal) this.instance.ask(told.step);
       }
       const answer = this.instance.ask(step);
@@ -75,7 +95,7 @@ export class Gate {
       if (!(error instanceof Broken)) throw error;
       this.instance = null;
       if (!again) throw error;
-      console.error(`a new instance takes over: ${error.message}`);
+      this.#log(`toolgate: a new instance takes over: ${error.message}`);
       return this.#tell(call, step, false);
     }
   }
@@ -92,27 +112,33 @@ export class Gate {
     const execution = this.executions.get(id);
     this.executions.delete(id);
     try {
-      if (execution) this.instance?.ask(() => execution[Symbol.dispose]());
+      if (execution) this.instance?.ask(() => dispose(execution));
     } catch {
       this.instance = null;
     }
   }
 
   /** Carries out a directive within the time that the call has left, and returns the event. */
-  async carryOut({ tag, val }, until) {
+  async carryOut({ tag, val }, until, signal) {
+    if (signal?.aborted) return { tag: 'cancelled' };
     const limit = new AbortController();
-    const late = new Promise((_, reject) => {
-      limit.signal.onabort = () => reject(new Failed('timeout', undefined, tag === 'request'));
+    let cancel, timer;
+    const ended = new Promise((resolve, reject) => {
+      const late = () => reject(new Failed('timeout', undefined, tag === 'request'));
+      timer = setTimeout(late, Math.min(until - performance.now(), LONGEST_MILLIS));
+      cancel = () => resolve({ tag: 'cancelled' });
+      signal?.addEventListener('abort', cancel);
     });
-    const timer = setTimeout(() => limit.abort(), until - performance.now());
     try {
-      return await Promise.race([this.#act(tag, val, limit.signal), late]);
+      return await Promise.race([this.#act(tag, val, limit.signal), ended]);
     } catch (error) {
       if (!(error instanceof Failed)) throw error;
       const phase = error.sent ? 'sent' : 'not-sent';
       return { tag: 'failed', val: { failure: { tag: error.kind, val: error.detail }, phase } };
     } finally {
       clearTimeout(timer);
+      signal?.removeEventListener('abort', cancel);
+      limit.abort(); // what still goes on is of no use
     }
   }
 
@@ -125,9 +151,8 @@ export class Gate {
         return { tag: 'connected' };
       }
       case 'circumstances': { // this host has one agent, which runs it
-        const caller = { principal: 'local', groups: [], admin: true, client: '' };
-        const context = { labels: this.#seen.labels, known: given ? this.#seen.known : [] };
-        return { tag: 'circumstances', val: { caller, nowMs: BigInt(Date.now()), context } };
+        const { context, ...others } = this.#circumstances();
+        return { tag: 'circumstances', val: { ...others, context: given ? context : { ...context, known: [] } } };
       }
       case 'count':
         return { tag: 'counted', val: given.map((rule) => this.#count(rule)) };
@@ -135,27 +160,33 @@ export class Gate {
         this.#learn(given.learned);
         const { tool: { server, tool }, arguments: args } = given;
         const params = `{"name":${JSON.stringify(tool)},"arguments":${args}}`;
-        return { tag: 'answered', val: await this.servers[server].request('tools/call', params, signal) };
+        return { tag: 'answered', val: await this.#server(server).request('tools/call', params, signal) };
       }
       case 'reconnect':
-        await this.servers[given].open(signal);
+        await this.#server(given).open(signal);
         return { tag: 'reconnected' };
       case 'wait': {
         const [min, max] = [Number(given.minMs), Number(given.maxMs)];
-        await sleep(min + Math.random() * (max - min), undefined, { signal });
+        await sleep(min + Math.random() * (max - min), signal);
         return { tag: 'waited' };
       }
       case 'ask': {
-        const said = await this.approve?.(given);
+        const said = await this.approve?.(given, signal);
         return said === undefined ? { tag: 'unasked' } : { tag: 'approved', val: said };
       }
-      case 'condense': // saves a long text to a file if requested; this host has no summarizer
-        return { tag: 'condensed', val: { kept: given.spill ? await keep(given.text) : undefined } };
+      case 'condense': // keeps a long text if that is asked and possible; there is no summarizer
+        return { tag: 'condensed', val: { kept: given.spill ? await this.#logic.keep(given.text) : undefined } };
       case 'reauthenticate':
         throw new Failed('needs-auth', 'this host has no authorization to give');
       default:
         throw new Failed('protocol', `this host does not know the directive ${what}`);
     }
+  }
+
+  /** Says who calls, when, and what the agent has seen. */
+  #circumstances() {
+    const caller = { principal: 'local', groups: [], admin: true, client: '' };
+    return { caller, nowMs: BigInt(Date.now()), context: this.#seen };
   }
 
   /** Remembers what the agent has seen; of the values that it knows, those that it used last. */
@@ -178,15 +209,25 @@ export class Gate {
     return { calls, endsInMs: BigInt(Math.round(ends - now)) };
   }
 
-  async #connect(server, signal) {
-    await this.servers[server].open(signal);
-    const tools = await this.servers[server].tools(signal);
-    this.#tell(undefined, () => this.gate.offer(server, tools));
+  async #connect(id, signal) {
+    const server = this.#server(id);
+    await server.open(signal);
+    const tools = await server.tools(signal);
+    this.#offered.add(id);
+    this.#tell(undefined, () => this.gate.offer(id, tools));
+  }
+
+  /** Returns a server of this gate; settings may name others. */
+  #server(id) {
+    if (Object.hasOwn(this.servers, id)) return this.servers[id];
+    throw new Failed('connect', `the gate was made without the server "${id}"`);
   }
 }
 
-async function keep(text) {
-  const file = join(await mkdtemp(join(tmpdir(), 'result-')), 'text');
-  await writeFile(file, text, { mode: 0o600 });
-  return file;
+/** Waits for some milliseconds, or until the signal ends the wait. */
+function sleep(millis, signal) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, millis);
+    signal.addEventListener('abort', () => resolve(clearTimeout(timer)), { once: true });
+  });
 }

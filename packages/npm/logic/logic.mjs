@@ -1,63 +1,156 @@
-/** The component in its sandbox: it has no imports, and every question has a time limit and a memory limit. */
+/** The component in its sandbox: it has no imports, and instances of it answer questions. */
 
-import { readFileSync } from 'node:fs';
-import v8 from 'node:v8';
-import vm from 'node:vm';
+import { instantiate } from './component/logic.js';
+import { fit } from './settings.mjs';
 
 const MILLIS = 5000; // for one question
-const MEMORY_PAGES = 4096; // for one instance: 256 MiB
 
-// V8 reads this when it creates a memory.
-v8.setFlagsFromString(`--wasm-max-mem-pages=${MEMORY_PAGES}`);
-const { instantiate } = await import('./logic/logic.js');
-
-/** The error case of a `result`. */
-export class Refused extends Error {}
+/** The error case of a `result`; `payload` is the case. */
+export class Refused extends Error {
+  constructor(payload) {
+    super(payload?.message ?? JSON.stringify(payload, (_, value) => (typeof value === 'bigint' ? Number(value) : value)));
+    this.payload = payload;
+  }
+}
 
 /** An instance trapped or reached a limit. */
 export class Broken extends Error {}
 
-/** The compiled component, from which instances are made. */
-export class Component {
-  millis = MILLIS;
-  #modules = new Map();
+/** The compiled component, from which instances are made, and one instance for questions that belong to no gate. */
+export class Logic {
+  #platform;
+  #instance = null;
+  #masker = null;
 
-  instance() {
-    return new Instance(this);
+  /** The platform compiles the modules, runs questions, and keeps long texts: `node.mjs` and `index.mjs` have one each. */
+  constructor(platform, { millis = MILLIS } = {}) {
+    this.#platform = platform;
+    this.millis = millis;
   }
 
-  module(name) {
-    if (!this.#modules.has(name)) {
-      const file = new URL(`./logic/${name}`, import.meta.url);
-      this.#modules.set(name, new WebAssembly.Module(readFileSync(file)));
+  instance() {
+    return new Instance(this.#platform, this.millis);
+  }
+
+  keep(text) {
+    return this.#platform.keep?.(text);
+  }
+
+  ask(question) {
+    this.#instance ??= this.instance();
+    try {
+      return this.#instance.ask(question);
+    } catch (error) {
+      if (error instanceof Broken) this.#instance = this.#masker = null;
+      throw error;
     }
-    return this.#modules.get(name);
+  }
+
+  splitName(name) {
+    return this.ask(({ naming }) => naming.split(naming.normalize(name)));
+  }
+
+  parseArguments(text, schema) {
+    return this.ask((logic) => logic.arguments.parse(text, asJson(schema)));
+  }
+
+  readCalls(text, tools = []) {
+    const known = tools.map(({ name, inputSchema }) => ({ name, inputSchema: asJson(inputSchema) }));
+    return this.ask(({ reading }) => reading.readCalls(text, known));
+  }
+
+  mask(text, masks) {
+    return this.#withMasks(masks, (masker) => masker.mask(text));
+  }
+
+  maskJson(json, masks) {
+    return this.#withMasks(masks, (masker) => masker.maskJson(asJson(json)));
+  }
+
+  filter(rules, names) {
+    const checked = fit('Rules', { deny: [], ...rules }, 'rules');
+    return this.ask(({ filtering }) => filtering.filter(checked, names));
+  }
+
+  resolve(name, offers, { bareNames = false } = {}) {
+    return this.ask(({ catalog }) => {
+      const table = new catalog.Catalog(offers, bareNames);
+      try {
+        return table.resolve(name);
+      } finally {
+        dispose(table);
+      }
+    });
+  }
+
+  search(query, offers, limit = 10) {
+    return this.ask(({ search }) => search.find(offers, [query], limit))[0];
+  }
+
+  defaultSettings(servers) {
+    return this.ask(({ execution }) => execution.defaultSettings(servers));
+  }
+
+  /** Compiles masks, unless the last question had the same. */
+  #withMasks(masks, use) {
+    const wanted = fit('Masks', { groups: [], patterns: [], custom: [], ...masks }, 'masks');
+    const key = JSON.stringify(wanted);
+    return this.ask(({ masking }) => {
+      if (this.#masker?.key !== key) {
+        const masker = new masking.Masker(wanted);
+        if (this.#masker) dispose(this.#masker.masker);
+        this.#masker = { key, masker };
+      }
+      return use(this.#masker.masker);
+    });
   }
 }
 
 /** One instance; after `Broken` it cannot be used again. */
 class Instance {
-  constructor(component) {
-    this.millis = component.millis;
-    this.exports = instantiate((name) => component.module(name), nothing);
+  #run;
+
+  constructor({ modules, run }, millis) {
+    this.#run = run;
+    this.millis = millis;
+    this.exports = instantiate((name) => modules[name], nothing);
   }
 
   /** Asks a question, such as `ask((logic) => logic.naming.normalize('a__b'))`, and returns the answer. */
   ask(question) {
-    room.question = () => question(this.exports);
     try {
-      return put.runInContext(room, { timeout: this.millis });
+      return this.#run(() => question(this.exports), this.millis);
     } catch (error) {
-      if (error.payload !== undefined) throw new Refused(error.payload.message ?? error.payload.tag);
+      if (error.payload !== undefined) throw new Refused(error.payload);
       // A TypeError is about the arguments: the caller's mistake.
       throw error instanceof TypeError ? error : new Broken(error.message, { cause: error });
     }
   }
 }
 
-// In Node, only a script has a time limit that also covers what it calls.
-const room = vm.createContext({});
-const put = new vm.Script('question()');
+/** Compiles the core modules of the component once, each by its URL. */
+export function onceCompiled(urls, compile) {
+  let compiled;
+  const all = () => Promise.all(Object.entries(urls).map(async ([name, url]) => [name, await compile(url)]));
+  return async () => {
+    try {
+      return Object.fromEntries(await (compiled ??= all()));
+    } catch (error) {
+      compiled = undefined; // the next attempt may succeed
+      throw error;
+    }
+  };
+}
+
+/** Frees a resource of the component. */
+export function dispose(resource) {
+  resource[Symbol.dispose ?? Symbol.for('dispose')]();
+}
+
+/** A JSON text as it is, and any other value as JSON. */
+export function asJson(value) {
+  return value === undefined || typeof value === 'string' ? value : JSON.stringify(value);
+}
 
 // The few imports are from WASI: resources become empty classes, and functions are called only to report a panic.
 const unlinked = (name) => () => {

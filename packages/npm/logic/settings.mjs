@@ -1,35 +1,13 @@
 /** Settings that accept only what the WIT defines, so that a misspelt rule is not silently ignored. */
 
-import { readFileSync } from 'node:fs';
-
-const folder = new URL('./logic/interfaces/', import.meta.url);
-const interfaces = new Map();
-
-/** Reads the types of a WIT interface from jco's TypeScript declarations: records are interfaces, enums are unions. */
-function typesOf(file) {
-  if (interfaces.has(file)) return interfaces.get(file);
-  const text = readFileSync(new URL(file, folder), 'utf8').replaceAll(/\/\*[^]*?\*\//g, '');
-  const types = new Map();
-  interfaces.set(file, types);
-  for (const [, name, body] of text.matchAll(/export interface (\w+) \{([^}]*)\}/g)) {
-    const fields = [...body.matchAll(/(\w+)(\??): ([^,\n]+)/g)];
-    types.set(name, { file, fields: new Map(fields.map(([, field, mark, type]) => [field, { type, optional: mark === '?' }])) });
-  }
-  for (const [, name, union] of text.matchAll(/export type (\w+) = ('[^;]+');/g)) {
-    types.set(name, { file, texts: [...union.matchAll(/'([^']*)'/g)].map(([, text]) => text) });
-  }
-  for (const [, name, other, there] of text.matchAll(/export type (\w+) = import\('\.\/([\w-]+)\.js'\)\.(\w+);/g)) {
-    types.set(name, typesOf(`${other}.d.ts`).get(there));
-  }
-  return types;
-}
+import shapes from './component/shapes.mjs';
 
 /** A copy of the settings that accepts only fields of the WIT, with values of their types. */
 export class Settings {
   #fixed = false;
 
   constructor(given) {
-    this.values = this.#fit('toolgate-logic-execution.d.ts', 'Settings', given, 'settings');
+    this.values = this.#fit('Settings', given, 'settings');
   }
 
   /** Refuses changes from now on, because they would have no effect. */
@@ -38,36 +16,19 @@ export class Settings {
     return this.values;
   }
 
-  #fit(file, type, value, where) {
-    const wrong = (wanted) => new TypeError(`${where} must be ${wanted}, not a value of type ${typeof value}`);
-    const element = type.match(/^Array<(.*)>$/)?.[1];
-    if (element) {
-      if (!Array.isArray(value)) throw wrong('a list');
-      return this.#guard(value.map((item, at) => this.#fit(file, element, item, `${where}[${at}]`)), (key, item) =>
-        /^\d+$/.test(key) ? this.#fit(file, element, item, `${where}[${key}]`) : item);
+  /** Takes over the fields that are given; records are merged, lists and everything else are replaced. */
+  merge(given, into = this.values) {
+    for (const [field, value] of Object.entries(given)) {
+      if (isRecord(into[field]) && isRecord(value)) this.merge(value, into[field]);
+      else into[field] = value;
     }
-    if (['boolean', 'string', 'bigint', 'number'].includes(type)) {
-      if (typeof value !== type) throw wrong(`a ${type}`);
-      return value;
-    }
-    const { file: home, fields, texts } = typesOf(file).get(type) ?? {};
-    if (texts && !texts.includes(value)) throw wrong(`one of ${texts.join(', ')}`);
-    if (!fields) return value;
-    if (typeof value !== 'object' || value === null) throw wrong('a record');
-    const known = (field) => {
-      if (!fields.has(field)) throw new TypeError(`${where} has no field ${field}; there are ${[...fields.keys()].join(', ')}`);
-      return fields.get(field);
-    };
-    const member = (field, value) => {
-      const { type, optional } = known(field);
-      return optional && value === undefined ? undefined : this.#fit(home, type, value, `${where}.${field}`);
-    };
-    Object.keys(value).forEach(known);
-    const record = Object.fromEntries([...fields.keys()].map((field) => [field, member(field, value[field])]));
-    return this.#guard(record, member, (field) => field in Object.prototype || field === 'toJSON' || known(field));
   }
 
-  #guard(target, fit, check = () => {}) {
+  #fit(type, value, where) {
+    return fit(type, value, where, (target, member, check) => this.#guard(target, member, check));
+  }
+
+  #guard(target, member, check) {
     const change = () => {
       if (this.#fixed) throw new TypeError('the settings were fixed by the first call: make another gate');
     };
@@ -78,7 +39,7 @@ export class Settings {
       },
       set(target, key, value) {
         change();
-        target[key] = typeof key === 'string' ? fit(key, value) : value;
+        target[key] = typeof key === 'string' ? member(key, value) : value;
         return true;
       },
       defineProperty() {
@@ -91,4 +52,51 @@ export class Settings {
       },
     });
   }
+}
+
+/** Copies a value of a type of the WIT, or says what about it is wrong; lists and records go through `guard`. */
+export function fit(type, value, where, guard = (target) => target) {
+  const wrong = (wanted) => new TypeError(`${where} must be ${wanted}, not a value of type ${typeof value}`);
+  const again = (type, value, where) => fit(type, value, where, guard);
+  const item = listOf(type);
+  if (item) {
+    if (!Array.isArray(value)) throw wrong('a list');
+    const member = (key, value) => (/^\d+$/.test(key) ? again(item, value, `${where}[${key}]`) : value);
+    return guard(value.map((value, at) => member(String(at), value)), member, () => {});
+  }
+  const { record, variant, texts } = shapes[type] ?? {};
+  if (texts) {
+    if (!texts.includes(value)) throw wrong(`one of ${texts.join(', ')}`);
+    return value;
+  }
+  if (!record && !variant) {
+    if (typeof value !== type) throw wrong(`a ${type}`);
+    return value;
+  }
+  if (typeof value !== 'object' || value === null) throw wrong('a record');
+  if (variant) {
+    if (!Object.hasOwn(variant, value.tag)) throw wrong(`a record whose tag is one of ${Object.keys(variant).join(', ')}`);
+    return variant[value.tag] ? { tag: value.tag, val: again(variant[value.tag], value.val, `${where}.val`) } : { tag: value.tag };
+  }
+  const known = (field) => {
+    if (Object.hasOwn(record, field)) return record[field];
+    throw new TypeError(`${where} has no field ${field}; there are ${Object.keys(record).join(', ')}`);
+  };
+  const member = (field, value) => {
+    const type = known(field);
+    if (!type.endsWith('?')) return again(type, value, `${where}.${field}`);
+    return value === undefined ? undefined : again(type.slice(0, -1), value, `${where}.${field}`);
+  };
+  Object.keys(value).forEach(known);
+  const copy = Object.fromEntries(Object.keys(record).map((field) => [field, member(field, value[field])]));
+  return guard(copy, member, (field) => field in Object.prototype || field === 'toJSON' || known(field));
+}
+
+/** Returns the type of the items if a type is a list. */
+export function listOf(type) {
+  return type.match(/^Array<(.*)>$/)?.[1];
+}
+
+function isRecord(value) {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !('tag' in value);
 }

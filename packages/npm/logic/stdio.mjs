@@ -1,47 +1,44 @@
-/** An MCP client for a subprocess, independent of toolgate; your host already has one. */
+/** An MCP client for a server that is a subprocess. */
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
+
+import { Failed } from './gate.mjs';
 
 const LINE_CHARACTERS = 64 << 20;
 const LIST_PAGES = 100;
+const START_MILLIS = 60_000; // `npx` and `uvx` may have to download the server first
 const GRACE_MILLIS = 2000;
-const HELLO = {
-  protocolVersion: '2025-11-25',
-  capabilities: {},
-  clientInfo: { name: 'toolgate-example', version: '0.1.0' },
-};
-
-/** A failure, in the terms of the WIT; if `sent`, the server may have acted on the request. */
-export class Failed extends Error {
-  constructor(kind, detail, sent = false) {
-    super(typeof detail === 'string' ? `${kind}: ${detail}` : kind);
-    Object.assign(this, { kind, detail, sent });
-  }
-}
+const { name, version } = JSON.parse(readFileSync(new URL('./package.json', import.meta.url), 'utf8'));
+const HELLO = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name, version } };
 
 /** A server process. Requests run concurrently, each limited by a signal. */
-export class Server {
+export class StdioServer {
   #command;
+  #args;
+  #options;
   #child = null;
   #opening = null;
   #waiting = new Map();
   #lastId = 0;
 
-  constructor(...command) {
+  constructor(command, args = [], { cwd, env } = {}) {
     this.#command = command;
+    this.#args = args;
+    this.#options = { cwd, env: env && { ...process.env, ...env } };
   }
 
   /** Starts the program and initializes the session, unless another call has just done so. */
-  async open(signal) {
-    if (this.#child) return;
-    this.#opening ??= this.#start(signal).finally(() => (this.#opening = null));
+  async open() {
+    // The start has a time limit of its own: a call that is given up does not end it for the others.
+    this.#opening ??= this.#child ? undefined : this.#start().finally(() => (this.#opening = null));
     await this.#opening;
   }
 
-  async #start(signal) {
-    const child = spawn(this.#command[0], this.#command.slice(1), { stdio: ['pipe', 'pipe', 'inherit'] });
+  async #start() {
+    const child = spawn(this.#command, this.#args, { ...this.#options, stdio: ['pipe', 'pipe', 'inherit'] });
     child.on('error', () => {}); // `spawn` or `close` report it
     child.stdin.on('error', () => {}); // a broken pipe shows when the program ends
     await once(child, 'spawn').catch((error) => {
@@ -62,7 +59,7 @@ export class Server {
     child.on('close', (code) => this.#lost(child, new Failed('exited', code ?? undefined, true)));
     this.#child = child;
     try {
-      await this.request('initialize', JSON.stringify(HELLO), signal);
+      await this.request('initialize', JSON.stringify(HELLO), AbortSignal.timeout(START_MILLIS));
     } catch (error) {
       await this.close();
       throw error;

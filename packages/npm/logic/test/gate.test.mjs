@@ -1,31 +1,28 @@
-/** Tests the example with real servers: `npm test`, with `TOOLGATE=path/to/toolgate` if it is not in `PATH`. */
+/** Tests gates with real servers that fail, die, hang or are missing; `TOOLGATE` is the program if it is not in `PATH`. */
 
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 
-import { Broken, Component } from './component.mjs';
-import { Gate } from './gate.mjs';
-import { Failed, Server, member } from './mcp-stdio.mjs';
+import { Broken, Failed, Gate, Logic } from '@toolgate/logic';
+import { StdioServer, member } from '@toolgate/logic/stdio';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const toolgate = process.env.TOOLGATE ?? 'toolgate';
-const component = new Component();
+const logic = await Logic.load();
 let folder, log, servers, gate;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'toolgate-example-'));
   log = join(folder, 'log');
-  delete component.instance;
-  const shop = new Server(process.execPath, join(here, 'test-server.mjs'), log);
-  servers = { demo: new Server(toolgate, 'demo-server'), shop };
-  gate = new Gate(component, servers);
+  delete logic.instance;
+  const shop = new StdioServer(process.execPath, [join(here, 'server.mjs'), log]);
+  servers = { demo: new StdioServer(toolgate, ['demo-server']), shop };
+  gate = new Gate(logic, servers, { log: () => {} });
 });
 
 afterEach(async () => {
@@ -63,8 +60,8 @@ function tire(instance) {
 /** Makes every instance trap from now on, including the current one. */
 function tireAll() {
   tire(gate.instance);
-  const instance = Component.prototype.instance;
-  component.instance = () => tire(instance.call(component));
+  const instance = Logic.prototype.instance;
+  logic.instance = () => tire(instance.call(logic));
 }
 
 test('a tool answers', async () => {
@@ -122,8 +119,8 @@ test('no answer in time is never tried again', async () => {
 });
 
 test('a server that does not start costs the others nothing', async () => {
-  servers.gone = new Server(join(here, 'no-such-program'));
-  gate = new Gate(component, servers);
+  servers.gone = new StdioServer(join(here, 'no-such-program'));
+  gate = new Gate(logic, servers);
   gate.settings.bareNames = true; // a bare name asks all servers
   await check('add', 'a: 1, b: 2', 'ok', 1, '3');
   await check('gone.tool', '', 'server-unavailable', 0);
@@ -164,7 +161,7 @@ test('tools are found and called through the tools of the gate', async () => {
 
 test('calls are read from a text', async () => {
   const text = 'I look first.\nAction: shop.look\nAction Input: {}\n';
-  const [read] = component.instance().ask(({ reading }) => reading.readCalls(text, []));
+  const [read] = logic.readCalls(text);
   assert.deepEqual([read.name, read.arguments, read.form], ['shop.look', '{}', 'react']);
   await check(read.name, read.arguments, 'ok', 1);
 });
@@ -202,6 +199,54 @@ test('a long text is kept whole and cut', async () => {
   rmSync(dirname(kept), { recursive: true });
 });
 
+test('a call that is given up ends, and its server is told', async () => {
+  await check('shop.look', '', 'ok', 1);
+  const { request } = servers.shop;
+  const giveUp = new AbortController();
+  servers.shop.request = function (method, params, signal) {
+    const answer = request.call(this, method, params, signal);
+    if (method === 'tools/call') giveUp.abort();
+    return answer;
+  };
+  const { code } = await gate.call('shop.look', 'then: hang', giveUp);
+  assert.equal(code, 'cancelled');
+  servers.shop.request = request;
+  await check('shop.look', '', 'ok', 1);
+});
+
+test('the tools are listed of all servers that come up', async () => {
+  servers.gone = new StdioServer(join(here, 'no-such-program'));
+  const said = [];
+  gate = new Gate(logic, servers, { settings: { policy: { readOnly: true } }, log: (line) => said.push(line) });
+  const names = (await gate.tools()).map(({ name }) => name);
+  assert.ok(names.includes('shop__look') && names.includes('demo__add'), String(names));
+  assert.ok(!names.includes('shop__charge'), String(names));
+  assert.deepEqual(said, ['toolgate: server "gone" is left out: connect']);
+});
+
+test('settings of the constructor are merged into the defaults and checked', async () => {
+  const settings = { policy: { readOnly: true }, masks: { custom: [{ pattern: 'run', replacement: '***' }] } };
+  gate = new Gate(logic, servers, { settings });
+  assert.equal(gate.settings.checkArguments, true);
+  await check('shop.charge', '', 'not-allowed', 0);
+  await check('shop.look', '', 'ok', 1, '*** 1');
+  for (const wrong of [{ policy: { readonly: true } }, { maks: {} }, { masks: { groups: 'basic' } }, { style: { tag: 'Dot' } }]) {
+    assert.throws(() => new Gate(logic, servers, { settings: wrong }), TypeError);
+  }
+});
+
+test('settings that name a server of which the gate knows nothing fail that server alone', async () => {
+  const settings = logic.defaultSettings(['demo', 'shop', 'other']);
+  gate = new Gate(logic, servers, { settings });
+  await check('other.tool', '', 'server-unavailable', 0);
+  await check('demo.add', { a: 1, b: 2 }, 'ok', 1, '3');
+});
+
+test('settings that the component refuses are an error at each call', async () => {
+  gate = new Gate(logic, servers, { settings: { masks: { groups: ['nonsense'] } } });
+  for (const _ of [1, 2]) await assert.rejects(gate.call('demo.add', ''), /nonsense/);
+});
+
 test('calls run side by side', async () => {
   const calls = [['demo.sleep', 'seconds: 0.2'], ['shop.look', ''], ['demo.add', 'a: 1, b: 1']];
   const results = await Promise.all(calls.map((call) => gate.call(...call)));
@@ -222,7 +267,7 @@ test('a call that breaks two instances off ends alone', async () => {
   afterAnswers(servers.shop, tireAll);
   await check('shop.charge', '', 'internal', 1, 'no result');
   assert.equal(runs(), 1);
-  delete component.instance;
+  delete logic.instance;
   await check('demo.add', 'a: 1, b: 2', 'ok', 1, '3');
 });
 
@@ -237,7 +282,7 @@ test('a broken component does not hide that a tool may have run', async () => {
 
 test('an instance has so much memory and no more', () => {
   const text = 'x'.repeat(257 << 20);
-  const instance = component.instance();
+  const instance = logic.instance();
   instance.millis = 60_000; // so that the time limit is not what ends it
   assert.throws(
     () => instance.ask(({ content }) => content.truncate(text, 10n, 'it is long')),
@@ -248,13 +293,4 @@ test('an instance has so much memory and no more', () => {
 test('a directive of a later version is a failure', async () => {
   const { tag, val } = await gate.carryOut({ tag: 'dance', val: 3 }, performance.now() + 1000);
   assert.deepEqual([tag, val.failure.tag], ['failed', 'protocol']);
-});
-
-test('the program shows how it is decided', async () => {
-  const run = promisify(execFile);
-  const given = [join(here, 'host.mjs'), 'demo__add', 'a: 1, b: 2', toolgate, 'demo-server'];
-  const { stdout } = await run(process.execPath, given);
-  const expected = ['echo, add, picture', "'add' of server 'demo'", '{"a":1,"b":2}, read as key-value', 'ok, sent 1'];
-  for (const words of expected) assert.ok(stdout.includes(words), stdout);
-  assert.ok(!stdout.includes('sleep'), stdout);
 });

@@ -1,0 +1,63 @@
+#!/usr/bin/env node
+'use strict';
+// Runs the binary of this platform in the place of this process, or as its child where Node cannot replace itself.
+
+const { accessSync, constants } = require('node:fs');
+
+const platform = `${process.platform}-${process.arch}`;
+const program = find();
+const args = process.argv.slice(2);
+
+if (process.execve) process.execve(program, [program, ...args], process.env);
+else runAsChild();
+
+/** Returns the path of the binary, or says what to do if it is not there. */
+function find() {
+  const name = `@toolgate/${platform}`;
+  const { version, optionalDependencies } = require('../package.json');
+  try {
+    const file = require.resolve(`${name}/bin/toolgate`);
+    accessSync(file, constants.X_OK);
+    return file;
+  } catch (error) {
+    const mend = !(name in optionalDependencies)
+      ? `there is no binary for ${platform}, only for ${Object.keys(optionalDependencies).map((name) => name.slice(10)).join(', ')}`
+      : error.code === 'MODULE_NOT_FOUND'
+        ? `the package ${name} is not installed. npm leaves it out with --omit=optional or --no-optional, and if ` +
+          `node_modules comes from another system. Install it: npm install --include=optional toolgate@${version}`
+        : `${error.path} cannot be executed (${error.code}). Delete node_modules and install toolgate again`;
+    console.error(`error: ${mend}`);
+    process.exit(70);
+  }
+}
+
+/** Runs the binary as a child that gets this process's signals and streams, ends as it ends, and does not outlive it. */
+function runAsChild() {
+  const { spawn } = require('node:child_process');
+  const { isatty } = require('node:tty');
+  const child = spawn(program, args, { stdio: 'inherit' });
+  child.on('error', (error) => {
+    console.error(`error: ${program} does not start: ${error.message}`);
+    process.exit(70);
+  });
+  // If this process is killed, the pipe closes and the shell ends the child.
+  const guard = child.pid && spawn('/bin/sh', ['-c', 'read -r _; kill -TERM "$1"', 'sh', String(child.pid)], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  });
+  guard?.on('error', () => {}); // without a shell, the child ends when its standard input does
+  const onTerminal = [0, 1, 2].some(isatty);
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2']) {
+    process.on(signal, () => {
+      // A terminal sends these to the child too, and a second one would cut short how the child ends.
+      if (!(onTerminal && (signal === 'SIGINT' || signal === 'SIGQUIT'))) child.kill(signal);
+    });
+  }
+  child.on('exit', (code, signal) => {
+    guard?.kill('SIGKILL');
+    if (!signal) process.exit(code);
+    process.removeAllListeners(signal);
+    process.exitCode = 128 + require('node:os').constants.signals[signal];
+    process.kill(process.pid, signal);
+  });
+}

@@ -1,0 +1,11 @@
+/** Types of the library in Node.js. */
+
+import type { Settings } from './index.mjs';
+
+export * from './index.mjs';
+
+/** Reads the settings of a configuration file of any form that toolgate reads; runs `toolgate settings --config FILE`. */
+export function settingsFromFile(path: string, options?: {
+  /** The program; `toolgate` in `PATH` unless given. */
+  toolgate?: string,
+}): Promise<Settings>;

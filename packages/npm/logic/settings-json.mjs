@@ -1,0 +1,58 @@
+/** Reads settings from the JSON that `toolgate settings` and records have. */
+
+import shapes from './component/shapes.mjs';
+import { fit, listOf } from './settings.mjs';
+
+// Members of the JSON whose names are not those of the WIT in snake case.
+const NAMES = {
+  'Settings.masks': 'masking',
+  'ServerSettings.masks': 'masking',
+  'SelectedServer.id': 'name',
+  'Rule.condition': 'when',
+  'Rule.effect': 'then',
+};
+const LARGEST = 2n ** 64n - 1n; // what a `u64` holds; `JSON.parse` rounds it up
+
+export function settingsFromJson(json) {
+  const given = typeof json === 'string' ? JSON.parse(json) : json;
+  // Settings without rules do not mention them.
+  return fit('Settings', read('Settings', { rules: { lists: [], results: [], known: [] }, ...given }, 'settings'), 'settings');
+}
+
+function read(type, json, where) {
+  const item = listOf(type);
+  // A value of another kind stays as it is: `fit` refuses it.
+  if (item) return Array.isArray(json) ? json.map((value, at) => read(item, value, `${where}[${at}]`)) : json;
+  if (type === 'bigint' && typeof json === 'number') return json >= 2 ** 64 ? LARGEST : BigInt(json);
+  const { record, variant } = shapes[type] ?? {};
+  if (variant && typeof json === 'string') return { tag: json };
+  if (typeof json !== 'object' || json === null) return json;
+  if (variant) {
+    const [[tag, value], ...more] = Object.entries(json);
+    if (more.length > 0 || !Object.hasOwn(variant, tag)) throw unknown(where, tag);
+    return { tag, val: read(variant[tag], value, where) };
+  }
+  return record ? readRecord(type, record, json, where) : json;
+}
+
+function readRecord(type, record, json, where) {
+  const rest = { ...json };
+  const take = (field) => {
+    const name = NAMES[`${type}.${field}`] ?? field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    const value = rest[name] ?? undefined;
+    delete rest[name];
+    return value;
+  };
+  const fields = Object.entries(record).map(([field, fieldType]) => {
+    // The JSON of a server's rules is flat.
+    const value = type === 'ServerRules' && field === 'rules' ? { allow: take('allow'), deny: take('deny') } : take(field);
+    return [field, read(fieldType.replace('?', ''), value, `${where}.${field}`)];
+  });
+  const [left] = Object.keys(rest);
+  if (left !== undefined) throw unknown(where, left);
+  return Object.fromEntries(fields);
+}
+
+function unknown(where, name) {
+  return new TypeError(`${where} has "${name}", which this version of @toolgate/logic does not know: use the version of toolgate`);
+}

@@ -1,0 +1,119 @@
+/** Tests the questions that belong to no gate, and settings that come from a file. */
+
+import assert from 'node:assert/strict';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+
+import { Broken, Gate, Logic, Refused, settingsFromFile, settingsFromJson } from '@toolgate/logic';
+
+const logic = await Logic.load();
+const tool = (name, description) => ({ name, description, annotations: {} });
+const offers = [{ server: 'bank', tools: [tool('pay', 'sends money'), tool('list', 'shows accounts')] }];
+
+test('names, arguments, masks, filters and calls in a text', () => {
+  assert.deepEqual(logic.splitName('bank__pay'), { server: 'bank', tool: 'pay' });
+  assert.equal(logic.parseArguments('a: 1, b: 2').arguments, '{"a":1,"b":2}');
+  const schema = { type: 'object', properties: { a: { type: 'string' } } };
+  assert.equal(logic.parseArguments('a: 1', schema).arguments, '{"a":"1"}');
+  assert.equal(logic.mask('mail me@example.com', { patterns: ['email'] }), logic.mask('mail me@example.com', { patterns: ['email'] }));
+  assert.ok(!logic.mask('mail me@example.com', { patterns: ['email'] }).includes('me@'));
+  assert.ok(!logic.maskJson({ mail: 'me@example.com' }, { patterns: ['email'] }).includes('me@'));
+  assert.deepEqual(logic.filter({ deny: ['s*'] }, ['add', 'sleep']), ['add']);
+  assert.deepEqual(logic.filter({ allow: [] }, ['add']), []);
+  assert.deepEqual(logic.resolve('bank.pay', offers).tool, { server: 'bank', tool: 'pay' });
+  assert.equal(logic.search('money', offers)[0].tool.tool, 'pay');
+  assert.equal(logic.ask(({ naming }) => naming.normalize('a__b')), 'a.b');
+});
+
+test('a refusal has its case, and a misspelt mask or rule is no question', () => {
+  assert.throws(() => logic.splitName('nonsense'), (error) => error instanceof Refused && error.payload.problem === 'invalid-name');
+  assert.throws(() => logic.mask('', { groups: ['nonsense'] }), (error) => error.payload.tag === 'unknown-group');
+  assert.throws(() => logic.mask('', { pattern: ['email'] }), /masks has no field pattern; there are groups/);
+  assert.throws(() => logic.filter({ denied: ['s*'] }, []), /rules has no field denied/);
+});
+
+test('an endless question ends, and the next one is answered', async () => {
+  const hasty = await Logic.load({ millis: 50 });
+  assert.throws(() => hasty.ask(() => { for (;;); }), Broken);
+  assert.equal(hasty.parseArguments('a: 1').arguments, '{"a":1}');
+});
+
+// As `toolgate settings` prints them, with everything that has another name or form there.
+const written = {
+  policy: {
+    servers: [{
+      id: 'bank', allow: ['*'], deny: ['list'], ask: ['pay'], requires: [],
+      tools: [{ tool: 'pay', annotations: { read_only: true }, requires: ['money'] }],
+    }],
+    selection: [{ name: 'bank', tools: [] }], choice: null, read_only: false, destructive: 'ask', capabilities: null,
+  },
+  style: { fitted: { target: 'openai', prefix: 'p' } },
+  bare_names: false, describe_server: false, check_arguments: true, retry: 'safe',
+  masking: { groups: ['basic'], patterns: [], custom: [{ pattern: 'a+', replacement: '[A]' }] },
+  server_settings: [{
+    server: 'bank', masking: { groups: [], patterns: [], custom: [] }, summarize_above_tokens: 5, structured_text: true,
+  }],
+  form: 'pass-through', max_result_bytes: 18446744073709551615, spill: false, summarize_above_tokens: null, ask_max_bytes: 7,
+  rules: {
+    lists: [[
+      { name: 'r', tools: ['bank.*'], when: 'args.x == 1', then: { label: ['l'] }, limit: { calls: 1, per_ms: 2, by: 'everybody' } },
+      { name: 's', tools: ['bank.pay'], then: 'deny', because: 'b' },
+    ]],
+    results: [{ tools: 'bank.list', labels: ['l'], trusted: true, trusted_fields: ['f'] }],
+    known: ['@example.com'],
+  },
+  search: { above_tools: 60, above_tokens: 10000, always: [], style: null },
+};
+
+test('settings are read from the JSON that toolgate writes', () => {
+  const settings = settingsFromJson(JSON.stringify(written));
+  assert.deepEqual(settings.policy.servers[0].rules, { allow: ['*'], deny: ['list'] });
+  assert.equal(settings.policy.servers[0].tools[0].annotations.readOnly, true);
+  assert.deepEqual(settings.policy.selection, [{ id: 'bank', tools: [] }]);
+  assert.deepEqual(settings.style, { tag: 'fitted', val: { target: 'openai', prefix: 'p' } });
+  assert.equal(settings.maxResultBytes, 2n ** 64n - 1n);
+  assert.equal(settings.summarizeAboveTokens, undefined);
+  const [label, deny] = settings.rules.lists[0];
+  assert.deepEqual([label.condition, label.effect, label.limit.perMs], ['args.x == 1', { tag: 'label', val: ['l'] }, 2n]);
+  assert.deepEqual([deny.condition, deny.effect], [undefined, { tag: 'deny' }]);
+  const { rules, search, ...older } = written;
+  assert.deepEqual(settingsFromJson(older).rules, { lists: [], results: [], known: [] });
+  new Gate(logic, { bank: {} }, { settings });
+});
+
+test('settings of which something is not known, missing or of another type are refused', () => {
+  const changed = (change) => {
+    const settings = structuredClone(written);
+    change(settings);
+    return () => settingsFromJson(settings);
+  };
+  for (const [wrong, words] of [
+    [changed((it) => { it.policy.servers[0].denied = []; }), /servers\[0\] has "denied", which this version/],
+    [changed((it) => { delete it.policy.servers[0].deny; }), /rules.deny must be a list/],
+    [changed((it) => { it.rules.lists[0][1].then = 'drop'; }), /effect must be a record whose tag is one of deny/],
+    [changed((it) => { it.style = { fitted: {}, dot: {} }; }), /style has "fitted"/],
+    [changed((it) => { it.policy.destructive = 'refuse'; }), /one of allow, ask, deny/],
+    [changed((it) => { it.spill = 'no'; }), /spill must be a boolean/],
+  ]) assert.throws(wrong, words);
+});
+
+test('a file is read by toolgate, and what it says against it is the error', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'toolgate-logic-'));
+  const program = (name, script) => {
+    writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`);
+    chmodSync(join(folder, name), 0o755);
+    return { toolgate: join(folder, name) };
+  };
+  try {
+    writeFileSync(join(folder, 'settings.json'), JSON.stringify(written));
+    const reads = program('reads', `test "$*" = 'settings --config a.yaml' && cat '${folder}/settings.json'`);
+    assert.deepEqual(await settingsFromFile('a.yaml', reads), settingsFromJson(written));
+    const refuses = program('refuses', 'echo "error: a.yaml:1:1: no" >&2; exit 2');
+    await assert.rejects(settingsFromFile('a.yaml', refuses), /refuses cannot read the settings of a.yaml: error: a.yaml:1:1: no/);
+    await assert.rejects(settingsFromFile('a.yaml', { toolgate: join(folder, 'none') }), /there is no such program. Install it/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
