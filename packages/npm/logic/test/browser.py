@@ -40,7 +40,7 @@ try {
   seen.call = [add.code, add.text];
   seen.long = (await gate.call('own__add', { a: 'long ', b: 'text' })).truncated;
   seen.broken = (await gate.call('own__break')).code;
-  try { gate.settings.policy.readonly = true; } catch (error) { seen.refused = error.message; }
+  try { void gate.settings.policy.readonly; } catch (error) { seen.refused = error.message; }
   try { new Function('return 1')(); seen.script = 'ran'; } catch { seen.script = 'blocked'; }
 } catch (error) {
   seen.error = `${error.name}: ${error.message}`;
