@@ -153,14 +153,17 @@ function pack(folder) {
   console.log(`${join(out, made.filename)}: ${made.entryCount} files, ${Math.ceil(made.size / 1024)} KiB`);
 }
 
-/** Returns the folder with jco, after installing it if it is not there. */
+/** Returns the folder with jco, after installing what the lock file wants if it is not there. */
 function tools() {
   const folder = resolve(options.tools);
-  if (!existsSync(join(folder, 'node_modules/@bytecodealliance/jco'))) {
+  const lock = join(HERE, 'package-lock.json');
+  const stamp = join(folder, 'node_modules/package-lock.done');
+  if (!existsSync(stamp) || !readFileSync(stamp).equals(readFileSync(lock))) {
     mkdirSync(folder, { recursive: true });
     if (folder !== resolve(HERE)) for (const name of ['package.json', 'package-lock.json']) copyFileSync(join(HERE, name), join(folder, name));
     const flags = ['--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error'];
     execFileSync('npm', ['ci', ...flags], { cwd: folder, stdio: 'inherit' });
+    copyFileSync(lock, stamp); // last, so that what was interrupted is done again
   }
   return folder;
 }
