@@ -153,17 +153,17 @@ function pack(folder) {
   console.log(`${join(out, made.filename)}: ${made.entryCount} files, ${Math.ceil(made.size / 1024)} KiB`);
 }
 
-/** Returns the folder with jco, after installing what the lock file wants if it is not there. */
+/** Returns the folder with jco, after installing the version that `package.json` names if it is not there. */
 function tools() {
   const folder = resolve(options.tools);
-  const lock = join(HERE, 'package-lock.json');
-  const stamp = join(folder, 'node_modules/package-lock.done');
-  if (!existsSync(stamp) || !readFileSync(stamp).equals(readFileSync(lock))) {
+  const manifest = join(HERE, 'package.json');
+  const stamp = join(folder, 'node_modules/package.json.done');
+  if (!existsSync(stamp) || !readFileSync(stamp).equals(readFileSync(manifest))) {
     mkdirSync(folder, { recursive: true });
-    if (folder !== resolve(HERE)) for (const name of ['package.json', 'package-lock.json']) copyFileSync(join(HERE, name), join(folder, name));
+    if (folder !== resolve(HERE)) for (const name of ['package.json', '.npmrc']) copyFileSync(join(HERE, name), join(folder, name));
     const flags = ['--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error'];
-    execFileSync('npm', ['ci', ...flags], { cwd: folder, stdio: 'inherit' });
-    copyFileSync(lock, stamp); // last, so that what was interrupted is done again
+    execFileSync('npm', ['install', ...flags], { cwd: folder, stdio: 'inherit' });
+    copyFileSync(manifest, stamp); // last, so that what was interrupted is done again
   }
   return folder;
 }
