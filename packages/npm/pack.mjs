@@ -3,7 +3,7 @@
     --components DIR   DIR/logic.wasm becomes @toolgate/logic
     --binary FILE      becomes the package of its platform, such as @toolgate/linux-x64; may be repeated
     --extras DIR       completions and man pages: DIR/completions/* and DIR/man/* go into the package toolgate
-    --tools DIR        where jco is, or is installed; the folder of this file if you leave it out
+    --tools DIR        where jco is, or will be installed; without it, the folder of this file
 
 With a binary or extras, the package toolgate is made too. The same inputs make the same bytes. */
 
@@ -41,14 +41,11 @@ const about = (key) => workspace.match(new RegExp(`^${key} = "(.*)"`, 'm'))[1];
 const version = about('version');
 const out = resolve(options.out);
 const work = mkdtempSync(join(tmpdir(), 'toolgate-npm-'));
+process.on('exit', () => rmSync(work, { recursive: true }));
 mkdirSync(out, { recursive: true });
-try {
-  if (options.components) packLogic(resolve(options.components, 'logic.wasm'));
-  for (const binary of options.binary) packBinary(binary);
-  if (options.binary.length > 0 || options.extras) packCommand();
-} finally {
-  rmSync(work, { recursive: true });
-}
+if (options.components) packLogic(resolve(options.components, 'logic.wasm'));
+for (const binary of options.binary) packBinary(binary);
+if (options.binary.length > 0 || options.extras) packCommand();
 
 /** Transpiles the component, and makes the library of it. */
 function packLogic(component) {

@@ -26,6 +26,10 @@ const { values: options } = parseArgs({
     browser: { type: 'string' },
   },
 });
+if (!options.components || !(options.toolgate ?? options.binary)) {
+  console.error('error: --components DIR and --toolgate FILE (or --binary FILE) are needed');
+  process.exit(2);
+}
 const toolgate = resolve(options.toolgate ?? options.binary);
 const tools = resolve(options.tools);
 const work = mkdtempSync(join(tmpdir(), 'toolgate-npm-test-'));

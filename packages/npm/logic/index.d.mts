@@ -84,7 +84,7 @@ export type CallResult = Pick<ToolResult, 'code' | 'text' | 'isError' | 'attempt
 /** One agent's view of its servers. */
 export class Gate {
   constructor(logic: Logic, servers: Record<string, Server>, options?: GateOptions);
-  /** The settings; they can be changed until the first call. */
+  /** The settings; they can be changed until the first `call` or `tools`. */
   readonly settings: Settings;
   /** The time limit of a call in milliseconds. */
   millis: number;
@@ -92,7 +92,7 @@ export class Gate {
   approve?: GateOptions['approve'];
   /** Calls a tool by its name and arguments as the model wrote them; a call that fails is a result with a code. */
   call(name: string, text?: JsonOrValue, options?: { signal?: AbortSignal }): Promise<CallResult>;
-  /** Connects the servers, and lists the tools that may be used; a server that does not come up is logged. */
+  /** Connects the servers that have not listed their tools yet, and lists the tools that may be used; a server that fails is logged. */
   tools(): Promise<ExposedTool[]>;
 }
 

@@ -20,16 +20,16 @@ export class Logic extends Shared {
 }
 
 // Only a script has a time limit that also covers what it calls, WebAssembly included.
-const room = vm.createContext({});
-const put = new vm.Script('question()');
+const context = vm.createContext({});
+const script = new vm.Script('question()');
 
 function run(question, millis) {
-  const outer = room.question;
-  room.question = question;
+  const outer = context.question;
+  context.question = question;
   try {
-    return put.runInContext(room, { timeout: millis });
+    return script.runInContext(context, { timeout: millis });
   } finally {
-    room.question = outer;
+    context.question = outer;
   }
 }
 
