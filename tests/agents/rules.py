@@ -1,0 +1,15 @@
+"""The configuration of the gateways, and what it leaves of the demo server to each principal."""
+
+FOR_LOCAL = {"demo__echo", "demo__add", "demo__picture", "demo__fail", "demo__forecast"}
+FOR_TOKEN = {"demo__add", "demo__picture", "demo__fail", "demo__forecast"}
+# A tool that each of them may not use, and a tool for which a person is asked.
+DENIED_TO_LOCAL = ("demo__sleep", {"seconds": 0})
+DENIED_TO_TOKEN = ("demo__echo", {"text": "hello"})
+ASKED = "demo__picture"
+
+
+def config(token):
+    """The configuration with this token."""
+    demo = {"command": "toolgate", "args": ["demo-server"], "deny": ["sleep"], "ask": ["picture"]}
+    agent = {"principal": "agent", "token": token, "servers": {"demo": ["add", "picture", "fail", "forecast"]}}
+    return {"version": 1, "servers": {"demo": demo}, "gateway": {"socket": False, "tokens": [agent]}}
