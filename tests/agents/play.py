@@ -26,7 +26,7 @@ CALLS = [
     (rules.ASKED, "{}"),
     ("demo__forecast", '{"city": "Bern", "days": 2}'),
 ]
-LIMIT = 60  # seconds for one run of an agent
+LIMIT = 120  # seconds for one run of an agent
 
 
 class Checks:

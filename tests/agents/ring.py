@@ -45,12 +45,13 @@ def main():
     lines = []
     with tempfile.TemporaryDirectory(prefix="toolgate-agents-") as folder:
         folder = Path(folder).resolve()
-        token, environment = secrets.token_hex(16), prepare(folder, args.toolgate.resolve())
-        (folder / "toolgate.yaml").write_text(json.dumps(rules.config(token)))
+        token = secrets.token_hex(16)
+        environment = prepare(folder, args.toolgate.resolve(), token)
+        (folder / "toolgate.yaml").write_text(json.dumps(rules.config()))
         with Processes(folder / "logs") as processes:
             command = ["toolgate", "serve", "--config", folder / "toolgate.yaml", "--http", "127.0.0.1:0"]
             gateway = processes.start("gateway", command, **environment)
-            site = [gateway.wait_for_line(LISTENING)[1], token]
+            site = [gateway.wait_for_line(LISTENING, LIMIT)[1], token]
             for page in args.pages or known:
                 if page in ENTRIES:
                     lines += use_entries(page, site, folder, environment)
@@ -62,13 +63,14 @@ def main():
     return 1 if failed else 0
 
 
-def prepare(folder, toolgate):
+def prepare(folder, toolgate, token):
     """The environment of a user whose home is `folder` and who has installed toolgate."""
     (folder / "bin").mkdir()
     (folder / "bin/toolgate").symlink_to(toolgate)
     return {
         "HOME": str(folder),
         "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "AGENT_TOKEN": token,
         "OPENAI_AGENTS_DISABLE_TRACING": "1",
         "LANGSMITH_TRACING": "false",
     }

@@ -8,8 +8,8 @@ DENIED_TO_TOKEN = ("demo__echo", {"text": "hello"})
 ASKED = "demo__picture"
 
 
-def config(token):
-    """The configuration with this token."""
+def config():
+    """The configuration; AGENT_TOKEN has the token, also where the SDK starts the gateway."""
     demo = {"command": "toolgate", "args": ["demo-server"], "deny": ["sleep"], "ask": ["picture"]}
-    agent = {"principal": "agent", "token": token, "servers": {"demo": ["add", "picture", "fail", "forecast"]}}
+    agent = {"principal": "agent", "token": "${AGENT_TOKEN}", "servers": {"demo": ["add", "picture", "fail", "forecast"]}}
     return {"version": 1, "servers": {"demo": demo}, "gateway": {"socket": False, "tokens": [agent]}}
