@@ -1,26 +1,23 @@
-"""Tests the example with real servers: `python test.py LOGIC.WASM TOOLGATE`."""
+"""Calls of a gate with real servers, which fail, die, hang or are missing."""
 
 import asyncio
 import json
 import logging
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
 
-from component import FUEL, Component, Record, Refused
-from gate import Gate
-from mcp_stdio import Failed, Server
-from typed import Unknown
-from wasmtime import WasmtimeError
-from wasmtime.component import Variant
+from subjects import TOOLGATE, logic
 
-HERE = Path(__file__).resolve().parent
+from toolgate import Case, Failed, Gate, Refused, StdioServer
+from toolgate.component import FUEL
+from toolgate.types import CallLimit, CustomMask, Masks, ResultRule, Rule, SearchSettings, ServerSettings
+
 logging.getLogger("asyncio").setLevel(logging.ERROR)  # do not warn about slow tests
+logging.getLogger("toolgate").setLevel(logging.CRITICAL)  # crashes are what some tests are about
 
 
 def serve(log):
@@ -58,10 +55,12 @@ class Calls(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.log = Path(self.folder.name, "log")
-        demo, shop = Server(TOOLGATE, "demo-server"), Server(sys.executable, __file__, "serve", self.log)
+        demo, shop = StdioServer(TOOLGATE, "demo-server"), StdioServer(sys.executable, __file__, "serve", self.log)
         self.servers = {"demo": demo, "shop": shop}
+        self.logic = logic()
+        self.component = self.logic.component
         self.component.fuel = FUEL
-        self.gate = Gate(self.component, self.servers)
+        self.gate = Gate(self.logic, self.servers)
 
     async def asyncTearDown(self):
         for server in self.servers.values():
@@ -118,14 +117,14 @@ class Calls(unittest.IsolatedAsyncioTestCase):
 
     async def test_no_answer_in_time_is_never_tried_again(self):
         await self.check("shop.look", "", "ok", 1)  # start the server first, so that the limit measures only the call
-        self.gate.seconds = 2
+        self.gate.timeout = 2
         await self.check("shop.look", "then: hang", "timeout", 1)
         await self.check("shop.charge", "then: hang", "outcome-unknown", 1)
         self.assertEqual(self.runs, 3)
 
     async def test_a_server_that_does_not_start_costs_the_others_nothing(self):
-        self.servers["gone"] = Server(str(HERE / "no-such-program"))
-        self.gate = Gate(self.component, self.servers)
+        self.servers["gone"] = StdioServer("/no/such/program")
+        self.gate = Gate(self.logic, self.servers)
         self.gate.settings.bare_names = True  # a bare name asks all servers
         await self.check("add", "a: 1, b: 2", "ok", 1, "3")
         await self.check("gone.tool", "", "server-unavailable", 0)
@@ -142,11 +141,11 @@ class Calls(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(self.runs, 1)
 
     async def test_rules_see_what_happened_before(self):
-        deny = Record(name="after", tools=["shop.charge"], condition='"seen" in labels', effect=Variant("deny"))
-        limit = Record(calls=2, per_ms=60_000, by="principal")
-        budget = Record(name="budget", tools=["shop.look"], effect=Variant("deny"), limit=limit)
+        deny = Rule(name="after", tools=["shop.charge"], condition='"seen" in labels', effect="deny")
+        limit = CallLimit(calls=2, per_ms=60_000, by="principal")
+        budget = Rule(name="budget", tools=["shop.look"], effect="deny", limit=limit)
         self.gate.settings.rules.lists = [[deny, budget]]
-        self.gate.settings.rules.results = [Record(tools="shop.look", labels=["seen"], trusted=False, trusted_fields=[])]
+        self.gate.settings.rules.results = [ResultRule(tools="shop.look", labels=["seen"], trusted=False)]
         await self.check("shop.charge", "", "ok", 1)
         await self.check("shop.look", "", "ok", 1)
         await self.check("shop.charge", "", "not-allowed", 0, 'rule "after"')
@@ -154,13 +153,13 @@ class Calls(unittest.IsolatedAsyncioTestCase):
         await self.check("shop.look", "", "not-allowed", 0, "more than 2 calls in 1 minute; try again in")
 
     async def test_tools_are_found_and_called_through_the_gates_own(self):
-        self.gate.settings.search = Record(above_tools=0, above_tokens=0, always=[])
+        self.gate.settings.search = SearchSettings(above_tools=0, above_tokens=0)
         await self.check("find_tools", "query: charge", "ok", 0, '"name":"charge"')
         await self.check("call_tool", '{"name": "shop.charge", "arguments": {}}', "ok", 1)
 
     async def test_calls_are_read_from_a_text(self):
         text = "I look first.\nAction: shop.look\nAction Input: {}\n"
-        [read] = self.component.instance().ask("reading", "read-calls", text, [])
+        [read] = self.logic.read_calls(text, await self.gate.tools())
         self.assertEqual((read.name, read.arguments, read.form), ("shop.look", "{}", "react"))
         await self.check(read.name, read.arguments, "ok", 1)
 
@@ -168,30 +167,13 @@ class Calls(unittest.IsolatedAsyncioTestCase):
         self.gate.settings.policy.read_only = True
         await self.check("shop.charge", "", "not-allowed", 0)
         await self.check("shop.look", "", "ok", 1)
-        self.gate = Gate(self.component, self.servers)
-        masks = {"groups": [], "patterns": [], "custom": [Record(pattern="run", replacement="***")]}
-        self.gate.settings.server_settings = [Record(server="shop", masks=masks, structured_text=False)]
+        self.gate = Gate(self.logic, self.servers)
+        masks = Masks(custom=[CustomMask(pattern="run", replacement="***")])
+        self.gate.settings.server_settings = [ServerSettings(server="shop", masks=masks, structured_text=False)]
         await self.check("shop.charge", "", "ok", 1, "*** 2")
 
-    async def test_a_setting_that_there_is_not_is_refused(self):
-        policy = self.gate.settings.policy
-        for record, field, value, refused in [
-            (policy, "readonly", True, "did you mean 'read-only'"),
-            (policy.servers[1], "aks", ["charge"], "did you mean 'ask'"),
-            (policy.servers[1], "denny", ["charge"], "policy.servers[1] has no field 'denny'"),
-            (policy, "read_only", "yes", "must be True or False"),
-            (policy, "destructive", "refuse", "one of allow, ask, deny"),
-            (policy.servers[1], "ask", "charge", "must be a list"),
-            (policy, "servers", [Record(id="shop", aks=["charge"])], "has no field 'aks'"),
-            (self.gate.settings, "masks", {"groups": ["all"], "patern": []}, "has no field 'patern'"),
-            (self.gate.settings, "masks", {"groups": ["all"]}, "masks.patterns must be a list"),
-        ]:
-            with self.subTest(field), self.assertRaises((Unknown, TypeError, ValueError)) as raised:
-                setattr(record, field, value)
-            self.assertIn(refused, str(raised.exception))
-        with self.assertRaises(Unknown):
-            policy.readonly
-        policy.servers[1].ask.append(5)  # a Python list accepts anything; the component does not
+    async def test_a_setting_of_a_wrong_type_in_a_list_sends_nothing(self):
+        self.gate.settings.policy.servers[1].ask.append(5)  # a Python list accepts anything; the component does not
         with self.assertRaises(TypeError):
             await self.gate.call("shop.charge")
         self.assertEqual(self.runs, 0)
@@ -216,19 +198,20 @@ class Calls(unittest.IsolatedAsyncioTestCase):
         self.assertEqual([result.code for result in results], ["ok"] * 3)
         self.assertEqual(self.gate.executions, {})
 
-    async def test_a_call_goes_on_on_a_new_instance_where_one_breaks_off(self):
+    async def test_a_call_goes_on_on_a_new_instance_where_one_crashes(self):
         await self.check("demo.add", "a: 1, b: 1", "ok", 1)
-        first, request = self.gate.instance, self.servers["shop"].request
-        async def tired(method, params):
-            if method == "tools/call":
-                first.fuel = 1
-            return await request(method, params)
-        self.servers["shop"].request = tired
+        first, call = self.gate.instance, self.servers["shop"].call
+
+        async def exhausting(tool, arguments):
+            first.fuel = 1
+            return await call(tool, arguments)
+
+        self.servers["shop"].call = exhausting
         await self.check("shop.charge", "", "ok", 1, "run 1")
         self.assertIsNot(self.gate.instance, first)
         self.assertEqual(self.runs, 1)
 
-    async def test_a_call_that_breaks_two_instances_off_ends_alone(self):
+    async def test_a_call_that_crashes_two_instances_ends_alone(self):
         self.component.fuel = 10_000_000
         await self.check("demo.echo", "x" * 4_000_000, "internal", 0)
         await self.check("shop.charge", "bytes: 4000000", "internal", 1)
@@ -236,39 +219,60 @@ class Calls(unittest.IsolatedAsyncioTestCase):
         await self.check("demo.add", "a: 1, b: 2", "ok", 1, "3")
 
     async def test_a_broken_component_does_not_hide_that_a_tool_may_have_run(self):
-        request = self.servers["shop"].request
-        async def lost(method, params):
-            if method == "tools/call":
-                self.component.fuel = self.gate.instance.fuel = 1
-                await request(method, params)
-                raise Failed("closed", sent=True)
-            return await request(method, params)
-        self.servers["shop"].request = lost
+        call = self.servers["shop"].call
+
+        async def lost(tool, arguments):
+            self.component.fuel = self.gate.instance.fuel = 1
+            await call(tool, arguments)
+            raise Failed("closed", sent=True)
+
+        self.servers["shop"].call = lost
         await self.check("shop.look", "", "outcome-unknown", 1)
         self.assertEqual(self.runs, 1)
 
-    def test_an_instance_has_so_much_memory_and_no_more(self):
-        with self.assertRaises(WasmtimeError):
-            self.component.instance().ask("content", "truncate", "x" * (257 << 20), 10, "it is long")
-
     async def test_a_directive_of_a_later_version_is_a_failure(self):
-        event = await self.gate.carry_out(Variant("dance", 3), time.monotonic() + 1)
-        self.assertEqual((event.tag, event.payload.failure.tag), ("failed", "protocol"))
+        event = await self.gate.carry_out(Case("dance", 3), time.monotonic() + 1)
+        self.assertEqual((event.tag, event.payload["failure"].tag), ("failed", "protocol"))
 
-    async def test_the_program_shows_how_it_is_decided(self):
-        command = [sys.executable, HERE / "host.py", LOGIC, "demo__add", "a: 1, b: 2", TOOLGATE, "demo-server"]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-        for words in ["echo, add, picture", "'add' of server 'demo'", '{"a":1,"b":2}, read as key-value', "ok, sent 1"]:
-            self.assertIn(words, said)
-        self.assertNotIn("sleep", said)
+    async def test_an_error_of_a_transport_is_a_result(self):
+        async def broken(tool, arguments):
+            raise KeyError(tool)
+
+        self.servers["shop"].call = broken
+        await self.check("shop.charge", "", "outcome-unknown", 1)
+        await self.check("shop.look", "", "rpc-error", 1)
+
+    async def test_tools_are_listed_and_named_for_the_model(self):
+        self.servers["gone"] = StdioServer("/no/such/program")
+        self.gate = Gate(self.logic, self.servers)
+        self.gate.settings.policy.read_only = True
+        names = [tool.name for tool in await self.gate.tools()]
+        self.assertIn("shop__look", names)
+        self.assertNotIn("shop__charge", names)
+        self.assertEqual(list(self.gate.unavailable), ["gone"])
+        self.assertIn("shop.look", [tool.name for tool in await self.gate.tools("dot")])
+        self.assertEqual(len(self.gate.journal), 2)  # only what each server offered last
+
+    async def test_numbers_keep_every_digit(self):
+        async def exact(tool, arguments):
+            self.assertEqual(arguments, '{"bytes":0,"n":1.10,"id":12345678901234567890123}')
+            return '{"content":[],"structuredContent":{"price":1.10,"id":12345678901234567890123}}'
+
+        self.servers["shop"].call = exact
+        result = await self.gate.call("shop.look", '{"bytes": 0, "n": 1.10, "id": 12345678901234567890123}')
+        self.assertEqual(result.structured, '{"price":1.10,"id":12345678901234567890123}')
+
+    async def test_arguments_may_be_a_dictionary_and_may_be_no_unicode(self):
+        await self.check("demo.add", {"a": 1, "b": 2}, "ok", 1, "3")
+        await self.check("demo.echo", "text: \ud800!", "ok", 1, "!")
+
+    async def test_settings_may_have_fewer_and_more_servers_than_there_are_connections(self):
+        settings = self.logic.default_settings(["demo", "shop", "elsewhere"])
+        self.gate = Gate(self.logic, self.servers, settings)
+        await self.check("elsewhere.tool", "", "server-unavailable", 0, "no connection")
+        with self.assertRaisesRegex(ValueError, "the settings have no server shop"):
+            Gate(self.logic, self.servers, self.logic.default_settings(["demo"]))
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "serve":
-        serve(sys.argv[2])
-    else:
-        # The program may be a name in PATH.
-        program = shutil.which(sys.argv[2]) or sys.argv[2]
-        LOGIC, TOOLGATE = (str(Path(path).resolve()) for path in (sys.argv[1], program))
-        Calls.component = Component(LOGIC)
-        unittest.main(argv=sys.argv[:1])
+    serve(sys.argv[2])
