@@ -16,12 +16,13 @@ SUMMARY = BOOK / "SUMMARY.md"
 TOP = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 FOLDERS = "deploy|docs|examples|fuzz|guest|host|packages|tests|wit"
 MAX_README_WORDS = 1200
-MAX_CHANGELOG_LINES = 40
+MAX_CHANGELOG_LINES = 50
 
 
 def main():
     pages = [ROOT / name for name in TOP] + sorted(BOOK.rglob("*.md")) + sorted(ROOT.glob("*/README.md"))
-    pages += sorted(ROOT.glob("examples/*/README.md")) + sorted(ROOT.glob("packages/npm/*/README.md"))
+    for folder in ["examples/*", "packages/*", "packages/npm/*"]:
+        pages += sorted(ROOT.glob(f"{folder}/README.md"))
     wrong = [f"{page.relative_to(ROOT)}: {fault}" for page in pages for fault in faults(page)]
     listed = {(BOOK / link).resolve() for link in re.findall(r"\]\(([^)]+)\)", SUMMARY.read_text())}
     wrong += [f"{page.relative_to(ROOT)}: not in the summary" for page in BOOK.rglob("*.md") if page not in listed | {SUMMARY}]

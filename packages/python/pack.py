@@ -35,7 +35,7 @@ Requires-Dist: {requires}
 Description-Content-Type: text/markdown
 
 """
-WASMTIME = "wasmtime>=43"
+WASMTIME = "wasmtime>=42"
 
 
 def main():

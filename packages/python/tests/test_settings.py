@@ -30,6 +30,10 @@ destructive: ask
 rules:
   - {name: night, tools: demo.add, when: "args.a > 5", then: deny, because: it is late}
 """
+PRINCIPALS = """
+gateway:
+  tokens: [{principal: ann, token: "0123456789abcdef", servers: [demo]}]
+"""
 
 
 class SettingsOfAGate(unittest.TestCase):
@@ -94,11 +98,15 @@ class SettingsOfAGate(unittest.TestCase):
             config = Path(folder, "toolgate.yaml")
             config.write_text(CONFIG)
             self.check(Settings.from_file(config, command=TOOLGATE))
+            config.write_text(CONFIG + PRINCIPALS)
+            self.check(Settings.from_file(config, command=TOOLGATE, principal="ann"), selection=["demo"])
             config.write_text("version: 1\nservers: {demo: {comand: x}}\n")
             with self.assertRaisesRegex(SettingsError, "comand"):
                 Settings.from_file(config, command=TOOLGATE)
 
-    def check(self, settings):
+    def check(self, settings, selection=None):
+        selected = settings.policy.selection
+        self.assertEqual(selected and [server.id for server in selected], selection)
         [server] = settings.policy.servers
         self.assertEqual((server.id, server.rules.allow, server.rules.deny), ("demo", ["a*", "echo"], ["fail"]))
         self.assertEqual((server.ask, server.tools[0].annotations.read_only), (["add"], True))

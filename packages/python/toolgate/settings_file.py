@@ -30,15 +30,22 @@ class SettingsFile(Record):
     """Settings that can be read from a file."""
 
     @classmethod
-    def from_file(cls, file: str | os.PathLike[str], *, command: str | os.PathLike[str] | None = None) -> Self:
+    def from_file(
+        cls,
+        file: str | os.PathLike[str],
+        *,
+        principal: str | None = None,
+        command: str | os.PathLike[str] | None = None,
+    ) -> Self:
         """Reads the settings of a `toolgate.yaml`, or of any other file that toolgate reads.
 
-        `command` is the program `toolgate`; without it, the one beside this Python or in PATH is used. Raises
+        With `principal`, the settings are those of one principal of its gateway. `command` is the program `toolgate`; without it, the one beside this Python or in PATH is used. Raises
         `SettingsError`, with the words of the program, if the file cannot be read.
         """
         program = os.fspath(command or find_command())
         try:
             arguments = [program, "settings", "--config", os.fspath(file)]
+            arguments += [] if principal is None else ["--principal", principal]
             ran = subprocess.run(arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         except OSError as error:
             raise SettingsError(f"cannot run {program} to read {os.fspath(file)}: {error}") from error
