@@ -14,10 +14,13 @@ WIT = HERE.parents[1] / "wit"
 OUT = HERE / "toolgate" / "types.py"
 INTERFACES = "types arguments backoff naming catalog content filtering lifecycle masking reading recovery rules search execution"
 NATIVE = {"string": "str", "bool": "bool", "f32": "float", "f64": "float", "char": "str"}
-NATIVE |= {f"{sign}{bits}": "int" for sign in "us" for bits in (8, 16, 32, 64)}
+RANGES = {f"u{bits}": f"range(1 << {bits})" for bits in (8, 16, 32, 64)}
+RANGES |= {f"s{bits}": f"range(-1 << {bits - 1}, 1 << {bits - 1})" for bits in (8, 16, 32, 64)}
+NATIVE |= {name: name.upper() for name in RANGES}
 REQUIRED = {("rule", "tools")}  # a rule without tools would apply to nothing and look as if it applied to everything
 RENAMED = {
     ("naming", "name-error"): "ToolNameError",  # Python has a `NameError`
+    ("execution", "failed"): "FailedEvent",  # `toolgate.Failed` is an exception
     ("recovery", "context"): "RecoveryContext",
     ("recovery", "decision"): "RecoveryDecision",
 }
@@ -31,7 +34,7 @@ a list is empty.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Union
+from typing import Annotated, Any, Literal, Union
 
 from toolgate.records import Case, Record, fresh
 from toolgate.settings_file import SettingsFile
@@ -120,6 +123,8 @@ class Writer:
         rows = [f"    {row},\n" for row in map(self.row, self.functions)]
         table = "# For each function of the component: the types of its parameters, of its answer, and of its error.\n"
         table += "FUNCTIONS: dict[str, tuple[list[Any], Any, Any]] = {\n" + "".join(rows) + "}\n"
+        used = [name for name in RANGES if any(re.search(rf"\b{name.upper()}\b", block) for block in [*blocks, table])]
+        blocks.insert(0, "".join(f"{name.upper()} = Annotated[int, {RANGES[name]}]\n" for name in used))
         return HEAD + "".join(f"\n{block}" for block in [*blocks, table])
 
     def alias(self, item):

@@ -232,7 +232,7 @@ class Calls(unittest.IsolatedAsyncioTestCase):
 
     async def test_a_directive_of_a_later_version_is_a_failure(self):
         event = await self.gate.carry_out(Case("dance", 3), time.monotonic() + 1)
-        self.assertEqual((event.tag, event.payload["failure"].tag), ("failed", "protocol"))
+        self.assertEqual((event.tag, event.payload.failure.tag), ("failed", "protocol"))
 
     async def test_an_error_of_a_transport_is_a_result(self):
         async def broken(tool, arguments):
@@ -240,7 +240,31 @@ class Calls(unittest.IsolatedAsyncioTestCase):
 
         self.servers["shop"].call = broken
         await self.check("shop.charge", "", "outcome-unknown", 1)
-        await self.check("shop.look", "", "rpc-error", 1)
+        result = await self.gate.call("shop.look")
+        self.assertIn("KeyError", result.text)
+
+    async def test_a_transport_or_a_person_that_gives_a_wrong_value_is_a_result(self):
+        for answer in [{"content": []}, None]:
+            async def call(tool, arguments, answer=answer):
+                return answer
+
+            self.servers["shop"].call = call
+            await self.check("shop.charge", "", "outcome-unknown", 1)
+
+        async def refusing(tool, arguments):
+            raise Failed("http", "404", sent=False)
+
+        self.servers["shop"].call = refusing
+        result = await self.gate.call("shop.charge")
+        self.assertIn("HttpFailure", result.text)
+
+        async def unsure(question):
+            return "perhaps"
+
+        self.gate = Gate(self.logic, self.servers, approve=unsure)
+        self.gate.settings.policy.servers[1].ask = ["charge"]
+        result = await self.gate.call("shop.charge")
+        self.assertEqual((result.is_error, result.attempts, self.runs), (True, 0, 0), result)
 
     async def test_tools_are_listed_and_named_for_the_model(self):
         self.servers["gone"] = StdioServer("/no/such/program")

@@ -58,6 +58,7 @@ class SettingsOfAGate(unittest.TestCase):
             (self.settings, "style", "dott", "did you mean 'dot'?"),
             (self.settings, "style", "fitted", "must be Case('fitted', …) with a value"),
             (self.settings, "style", Case("dot", 1), "must be the text 'dot'"),
+            (self.settings, "max_result_bytes", -1, "must be from 0 to 18446744073709551615, not -1"),
             (self.settings, "max_result_bytes", True, "must be a whole number, not True"),
         ]:
             with self.subTest(field=field, value=value), self.assertRaises((TypeError, ValueError)) as raised:

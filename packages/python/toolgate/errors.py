@@ -44,5 +44,7 @@ class Failed(ToolgateError):
     @property
     def failure(self) -> Any:
         """The failure as the component gets it."""
-        has_value = self.kind not in ("cancelled", "timeout", "closed", "restart-in-progress")
-        return Case(self.kind, self.detail) if has_value else self.kind
+        if self.kind in ("cancelled", "timeout", "closed", "restart-in-progress"):
+            return self.kind
+        has_text = self.kind not in ("exited", "http", "rpc")
+        return Case(self.kind, str(self.detail or "no reason given") if has_text else self.detail)

@@ -15,7 +15,7 @@ from typing import Any
 from toolgate.component import Instance
 from toolgate.errors import ComponentCrashed, Failed, Refused
 from toolgate.logic import Logic
-from toolgate.records import Case
+from toolgate.records import Case, fit
 from toolgate.server import Server
 from toolgate.types import (
     AgentContext,
@@ -23,6 +23,7 @@ from toolgate.types import (
     Caller,
     Circumstances,
     Condensed,
+    Event,
     ExposedTool,
     NamingStyle,
     Question,
@@ -166,7 +167,8 @@ class Gate:
     async def carry_out(self, directive: Case[str, Any], until: float) -> Any:
         """Carries out a directive within the time that the call has left, and returns the event."""
         try:
-            return await asyncio.wait_for(self.act(directive.tag, directive.payload), until - time.monotonic())
+            event = await asyncio.wait_for(self.act(directive.tag, directive.payload), until - time.monotonic())
+            return fit(Event, event, "the event")
         except asyncio.TimeoutError:
             failed = Failed("timeout", sent=directive.tag == "request")
         except Failed as error:
@@ -177,7 +179,10 @@ class Gate:
             log.exception("could not carry out %r", directive.tag)
             failed = Failed("protocol", repr(error), sent=directive.tag == "request")
         phase = "sent" if failed.sent else "not-sent"
-        return Case("failed", {"failure": failed.failure, "phase": phase})
+        try:
+            return fit(Event, Case("failed", {"failure": failed.failure, "phase": phase}), "the event")
+        except (TypeError, ValueError) as error:  # a transport raised `Failed` with a wrong detail
+            return Case("failed", {"failure": Case("protocol", str(error)), "phase": phase})
 
     async def act(self, what: str, given: Any) -> Any:
         """Carries out a directive, and returns the event."""

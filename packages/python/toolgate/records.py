@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from wasmtime import component as wasm
 
@@ -85,7 +85,7 @@ HINTS: dict[Any, dict[str, Any]] = {}
 def hints(cls: type[Record]) -> dict[str, Any]:
     """Returns the types of a record's fields."""
     if cls not in HINTS:
-        HINTS[cls] = get_type_hints(cls)
+        HINTS[cls] = get_type_hints(cls, include_extras=True)
     return HINTS[cls]
 
 
@@ -117,7 +117,10 @@ def fit(hint: Any, value: Any, where: str) -> Any:
         return None if value is None else fit(without_none(hint), value, where)
     if origin in (Union, UnionType, Case):
         return fit_case(cases(hint), value, where)
-    if origin is Literal:
+    if origin is Annotated:  # a whole number with its range
+        if fit(int, value, where) not in args[1]:
+            raise ValueError(f"{where} must be from {args[1][0]} to {args[1][-1]}, not {value!r}")
+    elif origin is Literal:
         if value not in args:
             raise ValueError(f"{where} must be one of {', '.join(args)}, not {value!r}{hint_at(value, args)}")
     elif origin is list:

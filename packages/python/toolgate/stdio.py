@@ -9,6 +9,7 @@ import os
 import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping
+from importlib import metadata
 from typing import Any
 
 from toolgate.errors import Failed
@@ -16,11 +17,6 @@ from toolgate.server import tool_from_json
 from toolgate.types import RpcFailure, Tool
 
 LINE_BYTES, LIST_PAGES, GRACE_SECONDS = 64 << 20, 100, 2
-HELLO = {
-    "protocolVersion": "2025-11-25",
-    "capabilities": {},
-    "clientInfo": {"name": "toolgate-python", "version": "0.1.0"},
-}
 Waiting = dict[int, "asyncio.Future[str]"]
 
 
@@ -71,7 +67,7 @@ class StdioServer:
             self.waiting = {}
             self.reader = asyncio.create_task(read(self.process, self.waiting))
             try:
-                await self.request("initialize", json.dumps(HELLO))
+                await self.request("initialize", json.dumps(hello()))
                 send(self.process, method="notifications/initialized")
             except BaseException:
                 await self.close()
@@ -128,6 +124,16 @@ class StdioServer:
             if cursor["cursor"] is None:
                 return tools
         raise Failed("protocol", f"tools/list has more than {LIST_PAGES} pages")
+
+
+def hello() -> dict[str, Any]:
+    """Returns what a client says of itself."""
+    try:
+        version = metadata.version("toolgate")
+    except metadata.PackageNotFoundError:  # it runs from the repository
+        version = "0"
+    client = {"name": "toolgate-python", "version": version}
+    return {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
 
 
 async def read(process: Process, waiting: Waiting) -> None:

@@ -7,10 +7,16 @@ a list is empty.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Union
+from typing import Annotated, Any, Literal, Union
 
 from toolgate.records import Case, Record, fresh
 from toolgate.settings_file import SettingsFile
+
+U16 = Annotated[int, range(1 << 16)]
+U32 = Annotated[int, range(1 << 32)]
+U64 = Annotated[int, range(1 << 64)]
+S32 = Annotated[int, range(-1 << 31, 1 << 31)]
+S64 = Annotated[int, range(-1 << 63, 1 << 63)]
 
 Json = str
 """The text of one JSON value."""
@@ -238,7 +244,7 @@ LimitScope = Literal[
 - `"everybody"`: Those of everybody.
 """
 
-KnownValue = tuple[int, int]
+KnownValue = tuple[U64, U64]
 """The digest of a value that an agent knows: the first half of the SHA-256 of its kind, a zero byte and its text."""
 
 ResultForm = Literal[
@@ -336,20 +342,20 @@ class Tool(Record):
 class HttpFailure(Record):
     """An HTTP response that is not an MCP response."""
 
-    status: int
+    status: U16
     """The status code."""
     session: bool
     """The request carried a session id."""
     challenge: bool
     """The response carried an authentication challenge."""
-    retry_after_ms: Union[int, None] = None
+    retry_after_ms: Union[U64, None] = None
     """The response's Retry-After, in milliseconds."""
 
 
 class RpcFailure(Record):
     """A JSON-RPC error."""
 
-    code: int
+    code: S64
     """The error code."""
     message: str
     """The error text: it is shown to the model, and no decision depends on it."""
@@ -358,9 +364,9 @@ class RpcFailure(Record):
 class WaitRange(Record):
     """A time range from which the host draws."""
 
-    min_ms: int
+    min_ms: U64
     """The shortest wait, in milliseconds."""
-    max_ms: int
+    max_ms: U64
     """The longest wait, in milliseconds."""
 
 
@@ -602,19 +608,19 @@ class LifecycleServer(Record):
 
     state: LifecycleState
     """The current state."""
-    users: int
+    users: U32
     """How many callers use the server."""
-    restarts: int
+    restarts: U32
     """How many restarts were scheduled since the server last proved stable."""
     attempting: bool
     """Whether a connection attempt is running."""
-    since_ms: int
+    since_ms: U64
     """When the server came up or, while it is starting, when it was first needed, in milliseconds."""
-    retry_at_ms: Union[int, None] = None
+    retry_at_ms: Union[U64, None] = None
     """When to try to connect again."""
-    probe_at_ms: Union[int, None] = None
+    probe_at_ms: Union[U64, None] = None
     """When to run the next health check."""
-    idle_at_ms: Union[int, None] = None
+    idle_at_ms: Union[U64, None] = None
     """When to stop the server because it is idle."""
     proven: bool
     """Whether the last start succeeded."""
@@ -627,13 +633,13 @@ class LifecyclePolicy(Record):
 
     eager: bool
     """Whether to start without a caller and never stop when idle."""
-    acquire_limit_ms: int
+    acquire_limit_ms: U64
     """How long callers wait for the first start."""
-    restart_delays_ms: list[int] = fresh(lambda: [])
+    restart_delays_ms: list[U64] = fresh(lambda: [])
     """The delays before restarts; the last one repeats."""
-    health_interval_ms: int
+    health_interval_ms: U64
     """The time between two health checks; zero means none."""
-    idle_timeout_ms: int
+    idle_timeout_ms: U64
     """How long an unused server is kept running."""
     one_shot: bool
     """Whether a failed attempt is the last one, because the only caller gets the error."""
@@ -706,16 +712,16 @@ class ReadCall(Record):
     """The arguments, as a JSON object."""
     form: CallForm
     """How the call is written."""
-    start: int
+    start: U64
     """The byte of the text at which the call begins."""
-    end: int
+    end: U64
     """The byte of the text at which the call ends."""
 
 
 class AmbiguousCall(Record):
     """A call with two readings that differ in meaning."""
 
-    at: int
+    at: U64
     """The byte at which the call begins."""
     one: str
     """One reading, as the beginning of its JSON."""
@@ -726,11 +732,11 @@ class AmbiguousCall(Record):
 class UnnamedArgument(Record):
     """An argument without a name, whose position no schema names."""
 
-    at: int
+    at: U64
     """The byte at which the call begins."""
     tool: str
     """The name of the tool."""
-    position: int
+    position: U64
     """The position of the argument, counted from one."""
 
 
@@ -739,7 +745,7 @@ class RecoveryContext(Record):
 
     phase: Phase
     """How far the operation got."""
-    attempt: int
+    attempt: U32
     """The number of the attempt, from 1."""
     read_only: bool
     """The tool declares that it changes nothing."""
@@ -761,9 +767,9 @@ class RecoveryDecision(Record):
 class CallLimit(Record):
     """How many calls may fit a rule in a time before it has its effect."""
 
-    calls: int
+    calls: U32
     """The number of calls."""
-    per_ms: int
+    per_ms: U64
     """The time in milliseconds; it begins with the first call, and again with the first one after it."""
     by: LimitScope
     """Whose calls are counted together."""
@@ -817,7 +823,7 @@ class RuleError(Record):
 
     rule: str
     """The name of the rule."""
-    at: int
+    at: U32
     """The byte of its condition at which it goes wrong."""
     message: str
     """What is wrong there."""
@@ -850,7 +856,7 @@ class Circumstances(Record):
 
     caller: Caller
     """Who makes it."""
-    now_ms: Union[int, None] = None
+    now_ms: Union[U64, None] = None
     """The time, in milliseconds since 1970."""
     context: AgentContext = fresh(lambda: AgentContext())
     """What the agent has seen before."""
@@ -859,9 +865,9 @@ class Circumstances(Record):
 class CallCount(Record):
     """How often calls fitted a rule with a limit."""
 
-    calls: int
+    calls: U32
     """The number of calls in the time of the limit, with this one."""
-    ends_in_ms: int
+    ends_in_ms: U64
     """When that time ends, in milliseconds from now."""
 
 
@@ -892,7 +898,7 @@ class RuleNote(Record):
 
     rule: str
     """The name of the rule; empty for an entry of `results`."""
-    at: int
+    at: U32
     """The byte of its condition at which the mistake is."""
     problem: RuleProblem
     """What is wrong."""
@@ -901,9 +907,9 @@ class RuleNote(Record):
 class SearchSettings(Record):
     """When tools are found by searching instead of being listed."""
 
-    above_tools: int
+    above_tools: U32
     """The number of tools above which they are not listed."""
-    above_tokens: int
+    above_tokens: U64
     """The number of tokens that all definitions take together above which they are not listed."""
     always: list[str] = fresh(lambda: [])
     """The tools that are listed anyway: names and globs of the form `server.tool`."""
@@ -940,7 +946,7 @@ class ServerSettings(Record):
     """The id of the server."""
     masks: Masks = fresh(lambda: Masks())
     """Masks that apply in addition to those for every server."""
-    summarize_above_tokens: Union[int, None] = None
+    summarize_above_tokens: Union[U64, None] = None
     """The number of tokens above which a text is summarized; `none` means as for every server."""
     structured_text: bool
     """Whether a result without structured content gets it from its text, if that is JSON: an object or a list, or
@@ -968,13 +974,13 @@ class Settings(SettingsFile):
     """What differs for single servers."""
     form: ResultForm
     """What happens to a result."""
-    max_result_bytes: int
+    max_result_bytes: U64
     """The maximum size of a result's text in bytes, with the texts of embedded resources; zero means no limit."""
     spill: bool
     """Whether the host saves the full text before it is cut or summarized."""
-    summarize_above_tokens: Union[int, None] = None
+    summarize_above_tokens: Union[U64, None] = None
     """The number of tokens (about four bytes each) above which a text is summarized."""
-    ask_max_bytes: int
+    ask_max_bytes: U64
     """The maximum size in bytes of arguments that a person is asked about; if approval is needed, larger calls are
     declined."""
     rules: RuleSet = fresh(lambda: RuleSet())
@@ -1011,7 +1017,7 @@ class Request(Record):
 class Forward(Record):
     """How a call ends if its response is forwarded without being read."""
 
-    up_to: int
+    up_to: U64
     """The maximum number of bytes of text in the response; text in JSON is never shorter, and structured content
     counts as written."""
     trace: Trace = fresh(lambda: [])
@@ -1068,7 +1074,7 @@ class ToolResult(Record):
     """The call failed."""
     code: Code
     """How the call ended."""
-    attempts: int
+    attempts: U32
     """How many times the request was sent."""
     truncated: bool
     """Whether a text was cut or summarized, or structured content was dropped."""
@@ -1097,7 +1103,7 @@ class Condensed(Record):
     """A summary to use instead of the text; it is masked and cut as well."""
 
 
-class Failed(Record):
+class FailedEvent(Record):
     """A failure, and how far the operation got."""
 
     failure: Failure
@@ -1119,7 +1125,7 @@ Failure = Union[
     Literal["timeout"],
     Case[Literal["connect"], str],
     Literal["closed"],
-    Case[Literal["exited"], Union[int, None]],
+    Case[Literal["exited"], Union[S32, None]],
     Case[Literal["http"], HttpFailure],
     Case[Literal["rpc"], RpcFailure],
     Case[Literal["protocol"], str],
@@ -1147,9 +1153,9 @@ Failure = Union[
 """
 
 Refusal = Union[
-    Case[Literal["too-large"], int],
-    Case[Literal["too-many-values"], int],
-    Case[Literal["too-deep"], int],
+    Case[Literal["too-large"], U64],
+    Case[Literal["too-many-values"], U64],
+    Case[Literal["too-deep"], U64],
 ]
 """The limit that the text exceeds; a text is never refused for its form.
 
@@ -1175,7 +1181,7 @@ NamingStyle = Union[
 """
 
 FitError = Union[
-    Case[Literal["prefix-too-long"], int],
+    Case[Literal["prefix-too-long"], U32],
     Case[Literal["bad-schema"], ToolRef],
 ]
 """The reason why no names can be made.
@@ -1186,9 +1192,9 @@ FitError = Union[
 
 Unreadable = Union[
     Case[Literal["malformed"], str],
-    Case[Literal["too-large"], int],
-    Case[Literal["too-many-values"], int],
-    Case[Literal["too-deep"], int],
+    Case[Literal["too-large"], U64],
+    Case[Literal["too-many-values"], U64],
+    Case[Literal["too-deep"], U64],
 ]
 """The reason why a result cannot be read.
 
@@ -1272,13 +1278,13 @@ MaskError = Union[
 """
 
 ReadingError = Union[
-    Case[Literal["too-large"], int],
-    Case[Literal["too-many-values"], int],
-    Case[Literal["too-deep"], int],
+    Case[Literal["too-large"], U64],
+    Case[Literal["too-many-values"], U64],
+    Case[Literal["too-deep"], U64],
     Case[Literal["ambiguous"], AmbiguousCall],
     Case[Literal["unnamed"], UnnamedArgument],
-    Case[Literal["incomplete"], int],
-    Case[Literal["tangled"], int],
+    Case[Literal["incomplete"], U64],
+    Case[Literal["tangled"], U64],
 ]
 """The reason why a text cannot be read.
 
@@ -1361,7 +1367,7 @@ Event = Union[
     Literal["connected"],
     Case[Literal["answered"], Json],
     Case[Literal["forwarded"], Summary],
-    Case[Literal["failed"], Failed],
+    Case[Literal["failed"], FailedEvent],
     Literal["reconnected"],
     Literal["authenticated"],
     Literal["waited"],
@@ -1408,9 +1414,9 @@ OfferNote = Union[
 # For each function of the component: the types of its parameters, of its answer, and of its error.
 FUNCTIONS: dict[str, tuple[list[Any], Any, Any]] = {
     "arguments#parse": ([str, Union[Json, None]], Parsed, Refusal),
-    "backoff#restart-delay": ([int, Union[list[int], None]], int, None),
-    "backoff#spread": ([int], WaitRange, None),
-    "backoff#retry-wait": ([Union[int, None]], WaitRange, None),
+    "backoff#restart-delay": ([U32, Union[list[U64], None]], U64, None),
+    "backoff#spread": ([U64], WaitRange, None),
+    "backoff#retry-wait": ([Union[U64, None]], WaitRange, None),
     "naming#normalize": ([str], str, None),
     "naming#split": ([str], ToolRef, ToolNameError),
     "naming#fit": ([list[Candidate], Audience], list[FittedTool], FitError),
@@ -1420,14 +1426,14 @@ FUNCTIONS: dict[str, tuple[list[Any], Any, Any]] = {
     "catalog#changes": ([list[Tool], list[Tool]], list[ToolChange], None),
     "catalog#instructions": ([list[ServerNotes], list[FailedServer]], str, None),
     "content#extract": ([Json], Extracted, Unreadable),
-    "content#truncate": ([str, int, str], str, None),
-    "content#estimate-tokens": ([str], int, None),
+    "content#truncate": ([str, U64, str], str, None),
+    "content#estimate-tokens": ([str], U64, None),
     "filtering#filter": ([Rules, list[str]], list[str], None),
     "filtering#decide": ([Policy, ToolRef, Annotations], Decision, PolicyError),
     "filtering#find-unmatched": ([Policy, str, list[str]], list[Unmatched], None),
     "lifecycle#default-policy": ([], LifecyclePolicy, None),
     "lifecycle#initial": ([bool], LifecycleServer, None),
-    "lifecycle#step": ([LifecycleServer, LifecycleEvent, LifecyclePolicy, int], LifecycleTransition, None),
+    "lifecycle#step": ([LifecycleServer, LifecycleEvent, LifecyclePolicy, U64], LifecycleTransition, None),
     "lifecycle#counts-as-ready": ([LifecycleServer], bool, None),
     "masking#[constructor]masker": ([Masks], Any, MaskError),
     "masking#[method]masker.mask": ([Any, str], str, None),
@@ -1437,14 +1443,14 @@ FUNCTIONS: dict[str, tuple[list[Any], Any, Any]] = {
     "reading#read-calls": ([str, list[KnownTool]], list[ReadCall], ReadingError),
     "recovery#classify": ([Failure, RecoveryContext], RecoveryDecision, None),
     "rules#known-values": ([list[str]], list[KnownValue], None),
-    "search#find": ([list[Offered], list[str], int], list[list[SearchHit]], None),
+    "search#find": ([list[Offered], list[str], U32], list[list[SearchHit]], None),
     "execution#[method]execution.next": ([Any, Event], Directive, None),
     "execution#[method]execution.trace": ([Any], Trace, None),
     "execution#[constructor]gate": ([Settings], Any, SettingsError),
     "execution#[method]gate.offer": ([Any, str, list[Tool]], list[OfferNote], None),
     "execution#[method]gate.withdraw": ([Any, str], None, None),
     "execution#[method]gate.tools": ([Any, NamingStyle, Union[Circumstances, None]], list[ExposedTool], None),
-    "execution#[method]gate.search": ([Any, str, int, Union[Circumstances, None]], list[FoundTool], None),
+    "execution#[method]gate.search": ([Any, str, U32, Union[Circumstances, None]], list[FoundTool], None),
     "execution#[method]gate.selects": ([Any, str], bool, None),
     "execution#[method]gate.admits": ([Any, str], bool, None),
     "execution#[method]gate.foresee": ([Any, ToolRef, Circumstances], Outlook, None),
