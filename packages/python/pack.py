@@ -2,7 +2,7 @@
 
 The wheel has the command `toolgate`, the library with the component `logic.wasm` of the folder, and, with `--extras DIR`,
 completions and man pages: that folder has them as they are below `share` (`man/man1/toolgate.1`, …). The same files make
-the same bytes.
+the same bytes. It needs Python 3.11.
 """
 
 import argparse

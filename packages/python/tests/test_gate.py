@@ -286,6 +286,10 @@ class Calls(unittest.IsolatedAsyncioTestCase):
         result = await self.gate.call("shop.look", '{"bytes": 0, "n": 1.10, "id": 12345678901234567890123}')
         self.assertEqual(result.structured, '{"price":1.10,"id":12345678901234567890123}')
 
+    async def test_arguments_of_several_lines_are_one_message(self):
+        await self.check("demo.add", '{"a":\n1,\r\n"b":2}', "ok", 1, "3")
+        await self.servers["demo"].request("ping", '{\n}')
+
     async def test_arguments_may_be_a_dictionary_and_may_be_no_unicode(self):
         await self.check("demo.add", {"a": 1, "b": 2}, "ok", 1, "3")
         await self.check("demo.echo", "text: \ud800!", "ok", 1, "!")

@@ -90,11 +90,12 @@ class StdioServer:
             self.reader.cancel()
 
     async def request(self, method: str, params: str) -> str:
-        """Sends a request and returns the `result`; both are JSON, and neither is changed on the way."""
+        """Sends a request and returns the `result`; both are JSON, and keep every digit."""
         process, waiting = self.running(), self.waiting
         if process is None:
             raise Failed("closed")
         number = next(self.ids)
+        params = params.replace("\n", " ").replace("\r", " ")  # a message is a line; in JSON, strings have no such breaks
         waiting[number] = asyncio.get_running_loop().create_future()
         write(process, f'{{"jsonrpc":"2.0","id":{number},"method":{json.dumps(method)},"params":{params}}}')
         try:
