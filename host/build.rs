@@ -1,4 +1,7 @@
 //! Builds the guest for wasm32-wasip2 into OUT_DIR as `logic.wasm` and `client.wasm`, and tells the crate their digests.
+//!
+//! If `TOOLGATE_COMPILED` names a folder, the machine code in it, which `toolgate component --compiled` wrote, becomes part
+//! of the program. So a release is built twice, and its first call does not wait for a compiler.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,6 +22,7 @@ fn main() {
     if !packaged {
         prepare();
     }
+    println!("cargo:rerun-if-env-changed=TOOLGATE_COMPILED");
     for (world, features) in WORLDS {
         let built = if packaged {
             println!("cargo:rerun-if-changed={world}.wasm");
@@ -29,8 +33,28 @@ fn main() {
         let bytes = fs::read(&built).unwrap_or_else(|error| fail(&format!("cannot read {}: {error}", built.display())));
         let wasm = out.join(format!("{world}.wasm"));
         fs::write(&wasm, &bytes).unwrap_or_else(|error| fail(&format!("cannot write {}: {error}", wasm.display())));
-        println!("cargo:rustc-env=TOOLGATE_{}_DIGEST={:x}", world.to_uppercase(), Sha256::digest(&bytes));
+        let digest = format!("{:x}", Sha256::digest(&bytes));
+        println!("cargo:rustc-env=TOOLGATE_{}_DIGEST={digest}", world.to_uppercase());
+        if world == "logic" {
+            let machine_code = out.join("logic.cwasm");
+            fs::write(&machine_code, compiled(&digest))
+                .unwrap_or_else(|error| fail(&format!("cannot write {}: {error}", machine_code.display())));
+        }
     }
+}
+
+/// Returns the machine code of the component with this digest, or nothing if this build is not given any.
+fn compiled(digest: &str) -> Vec<u8> {
+    let Some(folder) = env::var_os("TOOLGATE_COMPILED") else { return Vec::new() };
+    let file = PathBuf::from(folder).join(format!("{digest}.cwasm"));
+    println!("cargo:rerun-if-changed={}", file.display());
+    fs::read(&file).unwrap_or_else(|error| {
+        fail(&format!(
+            "TOOLGATE_COMPILED: cannot read {}: {error}; build without this variable, and let that program write the \
+             file: `toolgate component --compiled FOLDER`",
+            file.display()
+        ))
+    })
 }
 
 /// Says what the guest is made of, and sees to it that it can be built.

@@ -22,7 +22,7 @@ pub mod types;
 mod wasi;
 
 pub use calls::{CatalogHandle, ExecutionHandle, GateHandle, MaskerHandle};
-pub use component::{Component, EMBEDDED, EMBEDDED_DIGEST};
+pub use component::{Component, EMBEDDED, EMBEDDED_DIGEST, precompile};
 pub use error::{BadComponent, LogicError};
 pub use instance::Instance;
 pub use options::{Allocation, Cache, ComponentOptions, InstanceLimits};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::extension::{CLIENT, CLIENT_DIGEST};
-use crate::logic::{EMBEDDED, EMBEDDED_DIGEST};
+use crate::logic::{EMBEDDED, EMBEDDED_DIGEST, precompile};
 use crate::wit;
 
 use super::error::CliError;
@@ -23,6 +23,9 @@ pub(super) struct Args {
     /// Write the WIT package instead of the component
     #[arg(long)]
     wit: bool,
+    /// Write the machine code of the built-in component into this folder, for a build that includes it
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["world", "out", "wit", "json"])]
+    compiled: Option<PathBuf>,
     /// Describe the component as one JSON object
     #[arg(long, conflicts_with_all = ["out", "wit"])]
     json: bool,
@@ -70,6 +73,11 @@ impl World {
 /// Writes or describes the component.
 pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
     let world = args.world;
+    if let Some(folder) = &args.compiled {
+        // The name says which component it is, so that no build takes another one's.
+        write(&folder.join(format!("{EMBEDDED_DIGEST}.cwasm")), &precompile()?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     match (&args.out, args.wit) {
         (Some(file), true) => write(file, world.wit().as_bytes())?,
         (Some(file), false) => write(file, world.component().0)?,

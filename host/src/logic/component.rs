@@ -23,6 +23,15 @@ pub const EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/logic.wasm
 /// The SHA-256 of [`EMBEDDED`], in hexadecimal.
 pub const EMBEDDED_DIGEST: &str = env!("TOOLGATE_LOGIC_DIGEST");
 
+/// The machine code of [`EMBEDDED`], if this program was built with it; otherwise nothing.
+const COMPILED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/logic.cwasm"));
+
+/// Compiles [`EMBEDDED`] to machine code that a build for this operating system and architecture can include.
+pub fn precompile() -> Result<Vec<u8>, LogicError> {
+    let engine = engine::portable_engine()?;
+    engine.precompile_component(EMBEDDED).map_err(|error| LogicError::Engine { reason: format!("{error:#}") })
+}
+
 /// A component of world `logic`, ready to be instantiated any number of times and from any thread.
 #[derive(Clone)]
 pub struct Component {
@@ -128,6 +137,9 @@ fn compile(
     cache: &Cache,
 ) -> Result<(Compiled, Option<String>), LogicError> {
     let compile = || {
+        if let Some(compiled) = included(engine, digest) {
+            return Ok(compiled);
+        }
         Compiled::from_binary(engine, bytes).map_err(|error| {
             // It uses features that this engine has disabled, so its world must be recognised without compiling it.
             if bytes.windows(CLIENT.len()).any(|part| part == CLIENT) {
@@ -140,6 +152,15 @@ fn compile(
         Cache::None => Ok((compile()?, None)),
         Cache::Dir(folder) => cache::load(folder, engine, digest, compile),
     }
+}
+
+/// Returns the built-in component from its machine code, if that is included and runs on this engine and processor.
+fn included(engine: &Engine, digest: &str) -> Option<Compiled> {
+    if COMPILED.is_empty() || digest != EMBEDDED_DIGEST {
+        return None;
+    }
+    #[allow(unsafe_code, reason = "the bytes are a part of this program, and wasmtime made them")]
+    unsafe { Compiled::deserialize(engine, COMPILED) }.ok()
 }
 
 /// Links the imports and looks up the exports, or lists everything that does not match.
