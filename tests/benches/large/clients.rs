@@ -36,7 +36,10 @@ impl Client {
             headers.push_str(&format!("Authorization: Bearer {token}\r\n"));
         }
         let mut client = Client { stream: open(address).await, headers, is_modern, id: 0, body: Vec::new() };
-        if !is_modern {
+        if is_modern {
+            // A connection without a first request is closed soon.
+            client.status().await;
+        } else {
             client.ask("initialize", "", INITIALIZE).await;
             client.exchange("POST /mcp", "", INITIALIZED).await;
         }
@@ -80,7 +83,7 @@ impl Client {
         self.body.len()
     }
 
-    /// Asks for the list of tools and returns the status.
+    /// Sends a ping, and returns the status of the response.
     pub async fn status(&mut self) -> u16 {
         let (headers, message) = self.message("ping", "", "{}");
         self.exchange("POST /mcp", &headers, &message).await

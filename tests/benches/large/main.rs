@@ -1,7 +1,8 @@
 //! A large gateway: 200 servers with 10,000 tools, 500 principals in ten sets of equal rights, and 2,000 clients.
 //!
-//! Run with `cargo build --release --workspace && cargo bench -p toolgate-tests --bench large [-- PART]`; the parts are
-//! `growth`, `search` and `crowd`. The servers are in this process, so the memory is that of the gateway alone.
+//! Run with `cargo build --release --workspace --bin toolgate && cargo bench -p toolgate-tests --bench large [-- PART]`;
+//! the parts are `growth`, `search`, `sessions` and `crowd`. The servers are in this process, so the memory is that of the
+//! gateway alone.
 
 mod clients;
 mod configuration;
@@ -9,6 +10,7 @@ mod crowd;
 mod growth;
 mod search;
 mod servers;
+mod sessions;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -29,6 +31,9 @@ fn main() {
         }
         if wanted("search") {
             search::search(folder.path()).await;
+        }
+        if wanted("sessions") {
+            sessions::sessions(folder.path()).await;
         }
         if wanted("crowd") {
             crowd::crowd(folder.path()).await;
