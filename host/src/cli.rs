@@ -25,6 +25,7 @@ mod resources;
 mod route;
 mod rules;
 mod serve;
+mod settings;
 mod signals;
 mod status;
 mod style;
@@ -143,6 +144,8 @@ enum CliCommand {
     /// Answer questions from standard input, one JSON object per line
     #[command(after_help = eval::HELP)]
     Eval,
+    /// Print the settings of the component that a configuration means, as JSON, for programs that embed it
+    Settings(settings::Args),
     /// Describe the built-in component, or write it and its WIT
     Component(component::Args),
     /// Trust a configuration file in the working directory, as it is now
@@ -281,6 +284,7 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
             eval::run(&mut logic.supervisor()?, std::io::stdin().lock(), output)?;
             Ok(ExitCode::SUCCESS)
         }
+        CliCommand::Settings(args) => settings::run(logic, config, args, &secrets),
         CliCommand::Component(args) => component::run(args),
         CliCommand::Completions { shell } => {
             let mut script = Vec::new();

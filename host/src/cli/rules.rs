@@ -7,11 +7,12 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::access::principals;
 use crate::calendar;
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::decide::Decide;
-use crate::gate::{Gate, GateView, views};
+use crate::gate::{Gate, GateView};
 use crate::logic::types::rules::{AgentContext, CallCount, Circumstances};
 use crate::record::CallSurroundings;
 
@@ -139,15 +140,14 @@ pub(super) async fn explain(context: &CliContext, args: &ExplainArgs, arguments:
 }
 
 /// Returns the view of a principal of the configuration.
-fn view_of(config: &crate::config::model::Config, principal: Option<&str>) -> Result<GateView, CliError> {
+pub(super) fn view_of(config: &crate::config::model::Config, principal: Option<&str>) -> Result<GateView, CliError> {
     let Some(principal) = principal else { return Ok(GateView::default()) };
-    let all = views(config);
+    let all = principals(config);
     match all.iter().find(|(name, _)| name == principal) {
         Some((_, view)) => Ok(view.clone()),
         None => {
             let known: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            Err(CliError::NotFound(format!("there is no principal {principal:?}; there are: {known}")))
+            Err(CliError::NotFound(format!("there is no principal {principal:?}; there are: {}", known.join(", "))))
         }
     }
 }

@@ -33,6 +33,7 @@ mod serve;
 #[cfg(unix)]
 mod serving;
 #[cfg(unix)]
+mod settings;
 mod shadow;
 mod signals;
 #[cfg(unix)]
