@@ -8,7 +8,8 @@
 With a binary or extras, the package toolgate is made too. The same inputs make the same bytes. */
 
 import { execFileSync } from 'node:child_process';
-import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -48,20 +49,25 @@ for (const binary of options.binary) packBinary(binary);
 if (options.binary.length > 0 || options.extras) packCommand();
 
 /** Transpiles the component, and makes the library of it. */
-function packLogic(component) {
-  if (!existsSync(component)) fail(`${component} is missing: toolgate component --out ${component}`);
+function packLogic(file) {
+  if (!existsSync(file)) fail(`${file} is missing: toolgate component --out ${file}`);
   const folder = folderOf('logic', { description: 'The decisions of toolgate, for Node.js and browsers' });
   rmSync(join(folder, 'test'), { recursive: true });
   const transpiled = join(folder, 'component');
   const jco = join(tools(), 'node_modules/.bin/jco');
   const flags = ['--name', 'logic', '--instantiation', 'sync', '--no-wasi-shim', '--quiet'];
-  execFileSync(process.execPath, [jco, 'transpile', component, '-o', transpiled, ...flags], { stdio: 'inherit' });
+  execFileSync(process.execPath, [jco, 'transpile', file, '-o', transpiled, ...flags], { stdio: 'inherit' });
   const modules = readdirSync(transpiled).filter((name) => name.endsWith('.wasm'));
   const main = join(transpiled, 'logic.core.wasm');
   writeFileSync(main, withMemoryLimit(readFileSync(main)));
   // Bundlers find files by this expression.
   const urls = modules.map((name) => `  '${name}': new URL('./${name}', import.meta.url),\n`);
   writeFileSync(join(transpiled, 'modules.mjs'), `export const urls = {\n${urls.join('')}};\n`);
+  // By this, a page can say which component it runs, and that its modules are those of this package.
+  const digestOf = (file) => createHash('sha256').update(readFileSync(file)).digest('hex');
+  const digests = Object.fromEntries(modules.map((name) => [name, digestOf(join(transpiled, name))]));
+  const component = { version, bytes: statSync(file).size, sha256: digestOf(file), modules: digests };
+  writeFileSync(join(transpiled, 'component.json'), `${JSON.stringify(component, undefined, 2)}\n`);
   const shapes = shapesOf(join(transpiled, 'interfaces'), 'toolgate-logic-execution.d.ts', 'Settings');
   writeFileSync(join(transpiled, 'shapes.mjs'), `export default ${JSON.stringify(shapes, undefined, 1)};\n`);
   pack(folder);

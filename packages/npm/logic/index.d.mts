@@ -115,5 +115,6 @@ export class Refused extends Error {
 /** The component crashed or reached a limit while it answered; the next question goes to a new instance. */
 export class Broken extends Error {}
 
-/** Reads settings from the JSON that `toolgate settings` prints; unknown fields are refused. */
-export function settingsFromJson(json: JsonOrValue): Settings;
+/** Reads settings from the JSON that `toolgate settings` prints; unknown fields are refused. With `defaults`, such as
+ *  `logic.defaultSettings(servers)`, the JSON may leave fields out: they have their defaults, or within lists are empty. */
+export function settingsFromJson(json: JsonOrValue, defaults?: Settings): Settings;

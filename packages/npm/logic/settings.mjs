@@ -18,8 +18,9 @@ export class Settings {
 
   /** Takes over the fields that are given; records are merged, lists and everything else are replaced. */
   merge(given, into = this.values) {
+    const isMerged = (value) => isRecord(value) && !('tag' in value);
     for (const [field, value] of Object.entries(given)) {
-      if (isRecord(into[field]) && isRecord(value)) this.merge(value, into[field]);
+      if (isMerged(into[field]) && isMerged(value)) this.merge(value, into[field]);
       else into[field] = value;
     }
   }
@@ -73,7 +74,7 @@ export function fit(type, value, where, guard = (target) => target) {
     if (typeof value !== type) throw wrong(`a ${type}`);
     return value;
   }
-  if (typeof value !== 'object' || value === null) throw wrong('a record');
+  if (!isRecord(value)) throw wrong('a record');
   if (variant) {
     if (!Object.hasOwn(variant, value.tag)) throw wrong(`a record whose tag is one of ${Object.keys(variant).join(', ')}`);
     return variant[value.tag] ? { tag: value.tag, val: again(variant[value.tag], value.val, `${where}.val`) } : { tag: value.tag };
@@ -97,6 +98,7 @@ export function listOf(type) {
   return type.match(/^Array<(.*)>$/)?.[1];
 }
 
-function isRecord(value) {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !('tag' in value);
+/** Tells whether a value is an object and no list. */
+export function isRecord(value) {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,7 +1,8 @@
 /** Tests the questions that belong to no gate, and settings that come from a file. */
 
 import assert from 'node:assert/strict';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -97,6 +98,40 @@ test('settings of which something is not known, missing or of another type are r
     [changed((it) => { it.policy.destructive = 'refuse'; }), /one of allow, ask, deny/],
     [changed((it) => { it.spill = 'no'; }), /spill must be a boolean/],
   ]) assert.throws(wrong, words);
+});
+
+test('a part of the settings is enough if there are defaults for the rest', () => {
+  const defaults = logic.defaultSettings(['bank', 'mail']);
+  assert.deepEqual(settingsFromJson({}, defaults), defaults);
+  assert.deepEqual(settingsFromJson(written, defaults), settingsFromJson(written));
+  const rule = { name: 'r', tools: ['bank.*'], then: 'deny' };
+  const servers = [{ id: 'bank', deny: ['list'], tools: [{ tool: 'pay', annotations: { read_only: true } }] }];
+  const part = { policy: { servers, destructive: 'deny' }, rules: { lists: [[rule]], results: [{ tools: 'mail.*' }] }, spill: null };
+  assert.throws(() => settingsFromJson(part, defaults), /spill must be a boolean/);
+  const { policy, rules, retry } = settingsFromJson({ ...part, spill: true }, defaults);
+  assert.deepEqual([policy.destructive, policy.readOnly, retry], ['deny', defaults.policy.readOnly, defaults.retry]);
+  assert.deepEqual(policy.servers[0].rules, { allow: undefined, deny: ['list'] });
+  assert.deepEqual([policy.servers[0].ask, policy.servers[0].tools[0].annotations.destructive], [[], undefined]);
+  assert.deepEqual([rules.lists[0][0].condition, rules.known], [undefined, []]);
+  assert.deepEqual(rules.results, [{ tools: 'mail.*', labels: [], trusted: false, trustedFields: [] }]);
+  for (const [wrong, words] of [
+    [{ polcy: {} }, /settings has "polcy"/],
+    [{ policy: { servers: [{ deny: [] }] } }, /servers\[0\].id must be a string/],
+    [{ policy: [] }, /policy must be a record/],
+    [{ rules: { lists: [[{ ...rule, then: {} }]] } }, /effect must be a record whose tag/],
+    [[], /settings must be a record/],
+    [7, /settings must be a record/],
+  ]) assert.throws(() => settingsFromJson(wrong, defaults), words);
+});
+
+test('the package says of which component it was made', async () => {
+  const { default: made } = await import('@toolgate/logic/component.json', { with: { type: 'json' } });
+  assert.match(made.sha256, /^[0-9a-f]{64}$/);
+  const folder = new URL('.', import.meta.resolve('@toolgate/logic/component.json'));
+  for (const [name, digest] of Object.entries(made.modules)) {
+    assert.equal(createHash('sha256').update(readFileSync(new URL(name, folder))).digest('hex'), digest, name);
+  }
+  assert.ok(made.modules['logic.core.wasm']);
 });
 
 test('a file is read by toolgate, and what it says against it is the error', async () => {
