@@ -4,7 +4,7 @@
     node packages/npm/test.mjs --components DIR --binary FILE       the library and the command; FILE is packed
     --extras DIR      what `pack.mjs` takes
     --tools DIR       where jco and TypeScript are, or are installed
-    --browser DIR     also in Chromium, with what `tests/browser/install DIR` has put there */
+    --browser DIR     also in Chromium, with the playground, and with what `tests/browser/install DIR` has put there */
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -101,6 +101,15 @@ try {
   if (options.browser) {
     test('the library in Chromium', () => {
       execFileSync(resolve(options.browser, 'python/bin/python'), ['test/browser.py', 'node_modules'], inherit);
+    });
+    test('the playground, made of the package, in Chromium', () => {
+      const [archive] = readdirSync(join(work, 'one')).filter((name) => /^toolgate-logic-.*\.tgz$/.test(name));
+      const site = join(work, 'playground');
+      node(join(ROOT, 'docs/playground/build.mjs'), join(work, 'one', archive), site);
+      const script = join(ROOT, 'tests/browser/playground.py');
+      const axe = join(tools, 'node_modules/axe-core/axe.min.js');
+      const flags = ['--artifacts', resolve(options.browser, 'artifacts')];
+      execFileSync(resolve(options.browser, 'python/bin/python'), [script, site, axe, ...flags], inherit);
     });
   } else {
     console.log('skipped: the library in Chromium needs --browser');
