@@ -1,7 +1,8 @@
 """Checks the files of deploy/, and what they promise each other: `check TOOLGATE DIR`.
 
-There is no cluster here. So manifests are held against the schemas of Kubernetes, and the configuration in them, the units
-and the files of balancers against the programs that read them. Every check is one line; a failure makes the exit code 1.
+There is no cluster here. So manifests are held against the schemas of Kubernetes, and the configuration in them, the units,
+the files of balancers and the queries of the dashboard against the programs that read them. Every check is one line; a
+failure makes the exit code 1.
 """
 
 import json
@@ -20,6 +21,7 @@ sys.dont_write_bytecode = True  # the source tree stays as it is
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "replicas"))
 from balancer import find
 from cluster import LISTENING
+from grafana import dashboard
 from processes import Late, Processes, free_port
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
@@ -281,6 +283,7 @@ def main():
         configuration(report, found, toolgate, schema, mount)
         units(report, defaults, Path(folder))
         balancers(report, defaults, python, folder)
+        dashboard(report, toolgate, Path(folder) / "grafana")
     print(f"{report.passed} ok, {report.failed} failed, {report.skipped} skipped")
     return 1 if report.failed else 0
 
