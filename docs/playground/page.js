@@ -136,7 +136,7 @@ async function ask(part) {
 function answerWith(part, sentence, details) {
   const next = make('p', '', ...sentence);
   // Screen readers hear only what has changed.
-  if (part.status.innerText !== next.textContent) part.status.replaceChildren(...next.childNodes);
+  if (part.status.textContent !== next.textContent) part.status.replaceChildren(...next.childNodes);
   part.details.replaceChildren(...details);
 }
 
