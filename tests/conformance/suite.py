@@ -113,7 +113,9 @@ class Suite:
     def gateway(self, url, protocol):
         """Starts a gateway in front of the server, and says where it is."""
         configuration = self.folder / "toolgate.yaml"
-        configuration.write_text(json.dumps({"servers": {"everything": {"url": url, "protocol": protocol}}}))
+        servers = {"everything": {"url": url, "protocol": protocol}}
+        # No load balancer has to notice that the gateway ends.
+        configuration.write_text(json.dumps({"servers": servers, "gateway": {"drain_delay": 0}}))
         program = [self.binaries / "toolgate", "--config", configuration, "serve"]
         return self.listen([*program, "--http", "127.0.0.1:0", "--expose", "everything"])
 
