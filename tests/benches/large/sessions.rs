@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use toolgate_tests::race::verdict;
 
-use super::clients::Client;
 use super::configuration::Size;
 use super::servers::Servers;
 use super::{Ready, memory, time};
