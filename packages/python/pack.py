@@ -1,8 +1,8 @@
 """Makes the wheel, without network: `python3 packages/python/pack.py --binary FILE --components DIR --out DIR`.
 
-The wheel has the command `toolgate`, the library with the component `logic.wasm` of the folder, and, with `--extras DIR`,
-completions and man pages: that folder has them as they are below `share` (`man/man1/toolgate.1`, …). The same files make
-the same bytes. It needs Python 3.11.
+The wheel has the command `toolgate`, and the library with the component `logic.wasm` of the folder. With `--compiled FILE`,
+it also has that component's machine code, which `precompile.py` makes. With `--extras DIR`, it has completions and man pages: that
+folder has them as they are below `share` (`man/man1/toolgate.1`, …). The same files make the same bytes. It needs Python 3.11.
 """
 
 import argparse
@@ -35,13 +35,15 @@ Requires-Dist: {requires}
 Description-Content-Type: text/markdown
 
 """
-WASMTIME = "wasmtime>=42"
+# Newer versions would work but not fit the machine code, so the first decision would wait for a compiler.
+WASMTIME = "wasmtime>=42,<51"
 
 
 def main():
     parser = argparse.ArgumentParser(description="Makes the wheel of toolgate.")
     parser.add_argument("--binary", type=Path, required=True, metavar="FILE", help="the program toolgate")
     parser.add_argument("--components", type=Path, required=True, metavar="DIR", help="the folder with logic.wasm")
+    parser.add_argument("--compiled", type=Path, metavar="FILE", help="the machine code of logic.wasm")
     parser.add_argument("--extras", type=Path, metavar="DIR", help="completions and man pages, as below `share`")
     parser.add_argument("--platform", metavar="TAG", help="the platform tag; by default that of the Linux program")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write the wheel to")
@@ -54,6 +56,8 @@ def main():
     members = {f"toolgate/{file.name}": file.read_bytes() for file in sorted((HERE / "toolgate").glob("*.py"))}
     members["toolgate/py.typed"] = b""
     members["toolgate/logic.wasm"] = (given.components / "logic.wasm").read_bytes()
+    if given.compiled:
+        members["toolgate/logic.cwasm"] = given.compiled.read_bytes()
     suffix = ".exe" if platform.startswith("win") else ""
     members[f"{stem}.data/scripts/toolgate{suffix}"] = program
     for file in sorted(given.extras.rglob("*")) if given.extras else []:

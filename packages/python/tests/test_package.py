@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 from subjects import LOGIC, TOOLGATE
+from toolgate.component import compile_portably
 
 PACKAGE = Path(__file__).resolve().parents[1]
 MISTAKES = """
@@ -80,6 +81,20 @@ class Package(unittest.TestCase):
         for words in ["echo, add, picture", "'add' of server 'demo'", '{"a":1,"b":2}, read as key-value', "ok, sent 1"]:
             self.assertIn(words, ran.stdout)
         self.assertNotIn("sleep", ran.stdout)
+
+    def test_machine_code_in_the_package_is_used_if_it_fits(self):
+        library = self.folder / "toolgate"
+        shutil.copytree(Path(importlib.util.find_spec("toolgate").origin).parent, library)
+        (library / "logic.wasm").write_bytes(b"no component, so it cannot be compiled")
+        (library / "logic.cwasm").write_bytes(compile_portably(LOGIC))
+        decide = [sys.executable, "-c", 'from toolgate import Logic; print(Logic().parse_arguments("a: 1").arguments)']
+        environment = os.environ | {"PYTHONPATH": str(self.folder), "XDG_CACHE_HOME": str(self.folder / "cache")}
+        ran = subprocess.run(decide, capture_output=True, text=True, timeout=120, check=False, env=environment)
+        self.assertEqual((ran.stdout, ran.returncode), ('{"a":1}\n', 0), ran.stderr)
+        shutil.copy(LOGIC, library / "logic.wasm")
+        (library / "logic.cwasm").write_bytes(b"for another wasmtime")
+        ran = subprocess.run(decide, capture_output=True, text=True, timeout=120, check=False, env=environment)
+        self.assertEqual((ran.stdout, ran.returncode), ('{"a":1}\n', 0), ran.stderr)
 
     @unittest.skipIf(sys.version_info < (3, 11), "pack.py needs Python 3.11")
     def test_a_wheel_has_what_its_record_says_and_the_same_bytes_each_time(self):

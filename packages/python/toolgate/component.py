@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 from importlib.resources import as_file, files
 from typing import Any
 
@@ -15,6 +16,9 @@ from toolgate.types import FUNCTIONS
 
 FUEL = 20_000_000_000  # for one question
 MEMORY = 256 << 20  # for one instance
+# What machine code in wheels may use: x86-64-v3, which has been in new processors since 2015.
+FEATURES = """has_sse3 has_ssse3 has_cmpxchg16b has_sse41 has_sse42 has_popcnt has_avx has_avx2 has_bmi1 has_bmi2 has_lzcnt
+has_fma""".split()
 
 
 class Component:
@@ -22,18 +26,9 @@ class Component:
 
     def __init__(self, file: str | os.PathLike[str] | None = None) -> None:
         """Loads the component of the package, or of a file that `toolgate component --out FILE` wrote."""
-        config = Config()
-        config.consume_fuel = True
-        config.cache = True  # compiling takes seconds, so wasmtime keeps the result
-        self.engine = Engine(config)
+        self.engine = new_engine()
         if file is None:
-            with as_file(files("toolgate") / "logic.wasm") as packaged:
-                if not packaged.exists():
-                    raise FileNotFoundError(
-                        "this copy of toolgate has no component, as it was not installed from a wheel: write it with "
-                        "`toolgate component --out logic.wasm`, and pass the file"
-                    )
-                self.component = wasm.Component.from_file(self.engine, str(packaged))
+            self.component = packaged(self.engine)
         else:
             self.component = wasm.Component.from_file(self.engine, os.fspath(file))
         self.linker = wasm.Linker(self.engine)
@@ -44,6 +39,45 @@ class Component:
     def instance(self) -> Instance:
         """Returns a new instance."""
         return Instance(self)
+
+
+def new_engine(portable: bool = False) -> Engine:
+    """Returns an engine; a portable one compiles for other machines with this operating system and architecture."""
+    config = Config()
+    config.consume_fuel = True
+    config.cache = True  # compiling takes seconds, so wasmtime keeps the result
+    if portable:
+        # With an explicit target, only these features are used, and not all that this processor has.
+        machine = platform.machine()
+        system = "apple-darwin" if platform.system() == "Darwin" else "unknown-linux-gnu"
+        config.target = f"{'aarch64' if machine == 'arm64' else machine}-{system}"
+        for feature in FEATURES if machine == "x86_64" else []:
+            config.cranelift_flag_enable(feature)
+    return Engine(config)
+
+
+def packaged(engine: Engine) -> wasm.Component:
+    """Loads the component of the package, from its machine code if that is for this wasmtime and this processor."""
+    package = files("toolgate")
+    portable, compiled = package / "logic.wasm", package / "logic.cwasm"
+    if not portable.is_file():
+        raise FileNotFoundError(
+            "this copy of toolgate has no component, as it was not installed from a wheel: write it with "
+            "`toolgate component --out logic.wasm`, and pass the file"
+        )
+    if compiled.is_file():
+        try:
+            with as_file(compiled) as file:
+                return wasm.Component.deserialize_file(engine, str(file))
+        except WasmtimeError:
+            pass  # it does not fit, so it is compiled here
+    with as_file(portable) as file:
+        return wasm.Component.from_file(engine, str(file))
+
+
+def compile_portably(file: str | os.PathLike[str]) -> bytes:
+    """Returns the machine code of a component, for wheels of this operating system and architecture."""
+    return bytes(wasm.Component.from_file(new_engine(portable=True), os.fspath(file)).serialize())
 
 
 class Instance:
