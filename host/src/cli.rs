@@ -6,6 +6,7 @@ mod agents;
 mod auth;
 mod call;
 mod check;
+mod completions;
 mod component;
 mod context;
 mod error;
@@ -14,6 +15,7 @@ mod files;
 mod instructions;
 mod log;
 mod logic_args;
+mod man;
 mod operator_client;
 mod printer;
 mod prompts;
@@ -161,10 +163,13 @@ enum CliCommand {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Print the manual page, or write one for each command
+    Man(man::Args),
 }
 
 /// Runs the command that the arguments ask for.
 pub fn main() -> ExitCode {
+    completions::answer_shell(Cli::command);
     let cli = Cli::parse_from(remote::join_gateway_flag(std::env::args_os()));
     signals::catch_file_size_signal();
     // The panic hook has printed the message; only the exit code is left to set.
@@ -286,12 +291,8 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
         }
         CliCommand::Settings(args) => settings::run(logic, config, args, &secrets),
         CliCommand::Component(args) => component::run(args),
-        CliCommand::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "toolgate", &mut script);
-            printer::print_plain(&script)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        CliCommand::Completions { shell } => completions::print_script(*shell),
+        CliCommand::Man(args) => man::run(args, Cli::command()),
     }
 }
 

@@ -84,7 +84,12 @@ impl RemoteGateway {
         RemoteGateway::open_socket(&path, limit, secrets).await
     }
 
-    async fn open_socket(path: &Path, limit: Duration, secrets: &Arc<Mutex<Secrets>>) -> Result<Self, CliError> {
+    /// Opens the gateway at this socket.
+    pub(super) async fn open_socket(
+        path: &Path,
+        limit: Duration,
+        secrets: &Arc<Mutex<Secrets>>,
+    ) -> Result<Self, CliError> {
         let site = RemoteSite { socket: Some(path.to_owned()), ..site("http://localhost/".to_owned()) };
         RemoteGateway::open(site, path.display().to_string(), limit, secrets).await
     }

@@ -1,9 +1,8 @@
 //! Runs the marked console blocks of the book and the README, and checks that they print what they show.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::place::{Place, TOOLGATE};
+use crate::place::Place;
 
 /// What stands before a block that is run.
 const MARKED: &str = "<!-- run -->\n```console\n";
@@ -75,14 +74,7 @@ fn steps(block: &str) -> Vec<(String, String)> {
 
 /// What a command prints at a shell, standard error among it.
 fn run(place: &Place, command: &str) -> String {
-    let toolgate = place.command::<&str>(&[]);
-    let mut shell = Command::new("sh");
-    shell.arg("-c").arg(format!("exec 2>&1\n{command}")).current_dir(place.path("work"));
-    shell.env_clear().envs(toolgate.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let binaries = Path::new(TOOLGATE).parent().expect("the binary lies in a folder").to_owned();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(binaries).chain(std::env::split_paths(&path));
-    shell.env("PATH", std::env::join_paths(folders).expect("no folder has a colon in its name"));
+    let mut shell = place.program("sh", &["-c", &format!("exec 2>&1\n{command}")]);
     String::from_utf8(shell.output().expect("a shell starts").stdout).expect("it prints UTF-8")
 }
 

@@ -7,6 +7,8 @@ mod call;
 mod check;
 #[cfg(unix)]
 mod choosing;
+#[cfg(unix)]
+mod completions;
 mod config;
 mod demo;
 #[cfg(unix)]
@@ -14,6 +16,7 @@ mod draining;
 mod files;
 mod hostile;
 mod logic;
+mod man;
 mod place;
 #[cfg(unix)]
 mod readiness;

@@ -106,7 +106,26 @@ impl Place {
     /// The binary, ready to be started at such a terminal.
     #[cfg(unix)]
     pub fn at_terminal<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
-        let command = self.command(arguments);
+        self.given_a_terminal(&self.command(arguments))
+    }
+
+    /// Another program, such as a shell, which finds the binary by its name; no configuration is named.
+    #[cfg(unix)]
+    pub fn program(&self, name: &str, arguments: &[&str]) -> Command {
+        let toolgate = Place::command::<&str>(self, &[]);
+        let mut program = Command::new(name);
+        program.args(arguments).current_dir(self.path("work")).stdin(Stdio::null());
+        program.env_clear().envs(toolgate.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let binaries = Path::new(TOOLGATE).parent().expect("the binary lies in a folder").to_owned();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::iter::once(binaries).chain(std::env::split_paths(&path));
+        program.env("PATH", std::env::join_paths(folders).expect("no folder has a colon in its name"));
+        program
+    }
+
+    /// The command, ready to be started at a terminal.
+    #[cfg(unix)]
+    pub fn given_a_terminal(&self, command: &Command) -> Command {
         let mut at_terminal = Command::new(&*PYTHON);
         at_terminal.args(["-I", "-S", "-c", TERMINAL]).arg(command.get_program()).args(command.get_args());
         at_terminal.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -120,7 +139,8 @@ impl Place {
     }
 }
 
-fn fed(command: &mut Command, input: &str) -> Ran {
+/// Runs a command to its end with this on standard input.
+pub fn fed(command: &mut Command, input: &str) -> Ran {
     let mut child = command.stdin(Stdio::piped()).spawn().expect("the program starts");
     // A command that reads nothing may have ended already.
     let _ = child.stdin.take().expect("stdin is piped").write_all(input.as_bytes());
