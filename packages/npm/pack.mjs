@@ -2,7 +2,7 @@
 
     --components DIR   DIR/logic.wasm becomes @toolgate/logic
     --binary FILE      becomes the package of its platform, such as @toolgate/linux-x64; may be repeated
-    --extras DIR       completions and man pages: DIR/completions/* and DIR/man/* go into the package toolgate
+    --extras DIR       completions and man pages, as they are below /usr/share; they become share/ of the package toolgate
     --tools DIR        where jco is, or will be installed; without it, the folder of this file
 
 With a binary or extras, the package toolgate is made too. The same inputs make the same bytes. */
@@ -122,16 +122,15 @@ function packBinary(binary) {
 function packCommand() {
   const manifest = readManifest('command');
   const optionalDependencies = Object.fromEntries(Object.keys(manifest.optionalDependencies).map((name) => [name, version]));
-  const extras = options.extras && resolve(options.extras);
-  const pages = extras && existsSync(join(extras, 'man')) ? readdirSync(join(extras, 'man')).sort() : [];
-  const man = pages.length > 0 ? { man: pages.map((page) => `man/${page}`) } : {};
-  const folder = folderOf('command', { description: about('description'), ...man, optionalDependencies });
-  if (extras) {
-    for (const kind of ['completions', 'man']) {
-      if (existsSync(join(extras, kind))) cpSync(join(extras, kind), join(folder, kind), { recursive: true });
-    }
-  }
+  const folder = folderOf('command', { description: about('description'), optionalDependencies, ...(options.extras && man()) });
+  if (options.extras) cpSync(options.extras, join(folder, 'share'), { recursive: true });
   pack(folder);
+}
+
+/** The man pages among the extras, for the manifest: npm links those of a global package to where man finds them. */
+function man() {
+  const pages = readdirSync(join(options.extras, 'man/man1')).sort();
+  return { man: pages.map((page) => `share/man/man1/${page}`) };
 }
 
 /** Makes the folder of a package: what the tree has of it, its manifest, and the licence. */
