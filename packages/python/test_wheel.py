@@ -43,7 +43,7 @@ def main():
         answer = run("the command calls a tool", toolgate, "call", "demo__add", "a: 1, b: 2")
         assert answer == "3\n", answer
         first = 'from toolgate import Logic; print(Logic().parse_arguments("a: 1").arguments)'
-        assert run("the first decision ever, which compiles the component", python, "-c", first) == '{"a":1}\n'
+        assert run("the first decision ever", python, "-c", first) == '{"a":1}\n'
         run("the first decision of a later program", python, "-c", first)
 
         (folder / "toolgate.yaml").write_text(CONFIG)
