@@ -108,14 +108,16 @@ fn tools_are_those_that_a_running_gateway_knows_and_no_server_is_started() {
     let notes = Place::new();
     let starts = notes.path("starts");
     let place = configured(&json!({"demo": demo(), "counted": fixture_with("counts", &[starts.to_str().unwrap()])}));
-    let _serving = Serving::greet(&place, &[]);
+    let _serving = Serving::start(&place, &[]);
     until("gateway", || (offered(&place, &["call", "--gateway", "--server", "dem"]) == ["demo"]).then_some(()));
-    assert!(offered(&place, &["call", "demo__"]).is_empty(), "it has asked no server yet");
+    for name in ["demo__", "counted__"] {
+        assert!(offered(&place, &["call", name]).is_empty(), "it has asked no server yet");
+    }
+    assert!(!starts.exists(), "a server was started");
 
     place.run(&["call", "demo.echo", "hi", "--gateway"]).ends(0);
     until("tools", || (offered(&place, &["call", "demo__fo"]) == ["demo__forecast"]).then_some(()));
     until("tools", || (offered(&place, &["call", "--gateway", "demo.a"]) == ["demo.add"]).then_some(()));
-    assert!(!starts.exists(), "a server was started");
     // Another configuration has other servers.
     let other = place.file("home/other.yaml", json!({"version": 1, "servers": {"other": demo()}}).to_string());
     assert!(offered(&place, &["call", "--config", other.to_str().unwrap(), "demo__"]).is_empty());
