@@ -2,6 +2,8 @@
 
 pub mod bytes;
 mod changed_keys;
+pub mod client_entry;
+pub mod client_files;
 mod command;
 mod document;
 pub mod duration;

@@ -100,8 +100,13 @@ pub(crate) fn read(folder: &Path, file: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Replaces a file by writing a new one and renaming it, so that no reader sees a part.
+/// Replaces a file by writing a new one for the user alone and renaming it, so that no reader sees a part.
 pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
+    replace_with(file, text, None)
+}
+
+/// Replaces a file by writing a new one with this mode and renaming it; without a mode it is for the user alone.
+pub(crate) fn replace_with(file: &Path, text: &[u8], mode: Option<fs::Permissions>) -> io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let part = file.with_extension(format!("{}-{count}.{UNFINISHED}", std::process::id()));
@@ -109,6 +114,7 @@ pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     let _ = fs::remove_file(&part);
     let written = self::create_file(&part).and_then(|mut opened| {
         opened.write_all(text)?;
+        mode.map_or(Ok(()), |mode| opened.set_permissions(mode))?;
         opened.sync_all()
     });
     written.and_then(|()| fs::rename(&part, file)).inspect_err(|_| {

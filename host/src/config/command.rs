@@ -1,9 +1,10 @@
 //! Command lines: splitting those written as one string, and detecting those that would start this gateway again.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::field::ReadContext;
-use super::model::{ServerConfig, TransportKind, UnexpandedText};
+use super::model::{FilePosition, ServerConfig, TransportKind, UnexpandedText};
 
 /// Splits a command such as `npx -y pkg` into a program and its arguments, unless it looks like a path with spaces.
 pub(super) fn split(server: &mut ServerConfig, context: &mut ReadContext) {
@@ -86,6 +87,12 @@ pub(super) fn starts_gateway(server: &ServerConfig) -> bool {
     let Some(command) = server.command.as_ref().filter(|_| server.kind == TransportKind::Stdio) else { return false };
     let line: Vec<&str> = std::iter::once(command).chain(&server.args).map(|word| word.text.as_str()).collect();
     is_gateway(&line, &server.place.file, &|_| false, 0)
+}
+
+/// Reports whether the server is a gateway by name that serves this configuration file.
+pub(super) fn serves_file(server: &ServerConfig, config: &Path) -> bool {
+    let place = FilePosition { file: Arc::from(config), ..server.place.clone() };
+    starts_gateway(&ServerConfig { place, ..server.clone() })
 }
 
 /// Reports whether a command line that is about to run starts this program, compared by file, with the same

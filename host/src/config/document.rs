@@ -1,6 +1,6 @@
 //! A tree of values with file positions, the same for YAML, JSON and TOML.
 
-mod jsonc;
+pub(super) mod jsonc;
 pub(super) mod line_index;
 mod node;
 mod toml;

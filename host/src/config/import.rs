@@ -1,13 +1,16 @@
 //! Converts another client's file to a `toolgate.yaml`.
 
+pub mod merge;
 pub(super) mod write;
 
 use std::path::Path;
 use std::sync::Arc;
 
+use super::document::ConfigDocument;
 use super::error::ConfigError;
-use super::model::{Config, FileShape, Notice, ServerConfig};
+use super::model::{Config, FileShape, Notice, ServerConfig, Settings};
 use super::section::name_of;
+use super::shape::ServersSection;
 use super::{document, foreign, shape};
 
 /// A client whose files can be imported.
@@ -43,6 +46,18 @@ impl ImportClient {
         name_of(&ImportClient::ALL, self)
     }
 
+    /// Returns the name as its maker writes it.
+    pub fn title(self) -> &'static str {
+        match self {
+            ImportClient::ClaudeDesktop => "Claude Desktop",
+            ImportClient::ClaudeCode => "Claude Code",
+            ImportClient::VsCode => "VS Code",
+            ImportClient::Cursor => "Cursor",
+            ImportClient::Gemini => "Gemini CLI",
+            ImportClient::Codex => "Codex",
+        }
+    }
+
     /// Returns the client with this name.
     pub fn from_name(name: &str) -> Option<ImportClient> {
         ImportClient::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, client)| client)
@@ -75,7 +90,22 @@ impl std::fmt::Debug for ImportedConfig {
 /// Converts a client's file to an equivalent `toolgate.yaml`.
 pub fn import(client: ImportClient, text: &str, file: &Path) -> Result<ImportedConfig, ConfigError> {
     let document = document::read(text, &Arc::from(file))?;
-    let mut found = shape::find_servers(&document, file)?;
+    let (found, settings, mut servers, notices) = read(client, &document, file)?;
+    servers.iter_mut().for_each(rebase_command);
+    let config =
+        Config { file: Some(file.to_path_buf()), shape: found.shape, settings, servers, notices, digest: None };
+    let of_all = foreign::settings_entries(&document.root, &found).map(|entry| (entry.key.as_str(), &entry.value));
+    let yaml = write::yaml(&config, client.name(), of_all);
+    Ok(ImportedConfig { yaml, notices: config.notices })
+}
+
+/// Reads the settings and the usable servers of a client's file, with notices about the others.
+fn read<'n>(
+    client: ImportClient,
+    document: &'n ConfigDocument,
+    file: &Path,
+) -> Result<(ServersSection<'n>, Settings, Vec<ServerConfig>, Vec<Notice>), ConfigError> {
+    let mut found = shape::find_servers(document, file)?;
     match found.shape {
         FileShape::Native => {
             let text = "this is a toolgate.yaml already; there is nothing to import";
@@ -88,7 +118,7 @@ pub fn import(client: ImportClient, text: &str, file: &Path) -> Result<ImportedC
         _ => {}
     }
     found.claude_code = client == ImportClient::ClaudeCode && found.shape == FileShape::McpServers;
-    let (settings, mut servers, mut notices) = foreign::read(&document, &found)?;
+    let (settings, mut servers, mut notices) = foreign::read(document, &found)?;
     servers.retain(|server| match &server.problem {
         None => true,
         Some(problem) => {
@@ -96,12 +126,13 @@ pub fn import(client: ImportClient, text: &str, file: &Path) -> Result<ImportedC
             false
         }
     });
-    servers.iter_mut().for_each(rebase_command);
-    let config =
-        Config { file: Some(file.to_path_buf()), shape: found.shape, settings, servers, notices, digest: None };
-    let of_all = foreign::settings_entries(&document.root, &found).map(|entry| (entry.key.as_str(), &entry.value));
-    let yaml = write::yaml(&config, client.name(), of_all);
-    Ok(ImportedConfig { yaml, notices: config.notices })
+    Ok((found, settings, servers, notices))
+}
+
+/// Returns the paths of the values of servers that are secrets in plain text, such as `servers.tickets.env.API_KEY`.
+pub fn plain_secrets(config: &Config) -> Vec<String> {
+    let servers: Vec<_> = config.servers.iter().map(|server| (String::new(), server.clone())).collect();
+    write::merged(&[], &servers).secrets
 }
 
 /// Rebases a relative program: other clients resolve it in the working directory, toolgate in the folder of the file.

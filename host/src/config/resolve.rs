@@ -19,6 +19,7 @@ pub use gateway::{ResolvedGateway, ResolvedToken, SessionKey, StoreUrl, check_to
 pub use known::known_secrets;
 pub use oauth::{ResolvedOAuth, resolve_oauth};
 pub use record::resolve_record_dir;
+pub(super) use resolver::base_folders;
 pub use resolver::server_path;
 use resolver::{ConfigResolver, resolve_with, with_env_file};
 pub use results::{ResolvedSpill, ResolvedSummarizer, ResolvedSummarizerKind, resolve_spill, resolve_summarizer};

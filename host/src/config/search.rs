@@ -99,6 +99,13 @@ fn named(
     }
 }
 
+/// Returns the configuration in the user's folder, or where a new one belongs; `None` if the user has no folder.
+pub fn user_file(variables: &Variables) -> Option<PathBuf> {
+    let folders = user_folders(variables);
+    let mut files = folders.iter().flat_map(|folder| USER.iter().map(|name| folder.join(name)));
+    files.find(|file| file.exists()).or_else(|| folders.first().map(|folder| folder.join(USER[0])))
+}
+
 /// Returns the user's configuration folders, the most likely first.
 fn user_folders(variables: &Variables) -> Vec<PathBuf> {
     let absolute = |name: &str| variables.non_empty(name).map(PathBuf::from).filter(|path| path.is_absolute());

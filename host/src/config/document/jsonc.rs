@@ -15,20 +15,8 @@ use super::node::{DocumentFault, MAX_DEPTH, MapBuilder, MapEntry, Node, NodeValu
 /// Parses JSON; the root is `None` if there is no value. Returns faults that other JSON parsers accept separately.
 pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<(Option<Node>, Vec<DocumentFault>), ConfigError> {
     let lines = LineIndex::new(text, file);
-    let options = ParseOptions {
-        allow_comments: true,
-        allow_trailing_commas: true,
-        allow_loose_object_property_names: false,
-        allow_missing_commas: false,
-        allow_single_quoted_strings: false,
-        allow_hexadecimal_numbers: false,
-        allow_unary_plus_numbers: false,
-        allow_bare_decimal_point_numbers: false,
-        allow_non_finite_numbers: false,
-        allow_extended_string_escapes: false,
-    };
     let (whole, halves) = replace_lone_surrogates(text);
-    let parsed = parse_to_ast(&whole, &CollectOptions::default(), &options).map_err(|error| {
+    let parsed = parse_to_ast(&whole, &CollectOptions::default(), &OPTIONS).map_err(|error| {
         let text = format!("not valid JSON: {}", lower_first(&error.kind().to_string()));
         ConfigError::syntax(lines.position(error.range().start), text)
     })?;
@@ -131,6 +119,20 @@ fn lower_first(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
+
+/// What is JSON here: comments and trailing commas, and nothing else that the parser could read.
+pub(in crate::config) const OPTIONS: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
 
 /// The length of `\u12ab`.
 const ESCAPE: usize = 6;

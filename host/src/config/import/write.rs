@@ -17,17 +17,44 @@ use super::super::{bytes, duration};
 use crate::logic::types::rules::{CallLimit, Effect};
 use crate::words::NamedCase;
 
+/// A configuration of servers from several files.
+pub(super) struct MergedYaml {
+    /// The text.
+    pub yaml: String,
+    /// The paths of the values that are secrets in plain text, such as `servers.tickets.env.API_KEY`.
+    pub secrets: Vec<String>,
+}
+
+/// Returns inputs and servers as YAML, each server below a comment.
+pub(super) fn merged(inputs: &[ConfigInput], servers: &[(String, ServerConfig)]) -> MergedYaml {
+    let mut writer = YamlWriter::new(false);
+    writer.line(0, "# The servers of your MCP clients. Every key is explained in toolgate.example.yaml.");
+    writer.line(0, "version: 1");
+    writer.inputs(inputs);
+    writer.line(0, if servers.is_empty() { "servers: {}" } else { "servers:" });
+    for (comment, server) in servers {
+        // A comment ends with its line, and a path may contain any character.
+        writer.line(1, &format!("# {}", comment.escape_debug()));
+        writer.server(server);
+    }
+    MergedYaml { yaml: writer.out, secrets: writer.secrets }
+}
+
+/// Returns what a server is, without its id, for comparison.
+pub(super) fn definition(server: &ServerConfig) -> String {
+    let mut writer = YamlWriter::new(false);
+    writer.server(&ServerConfig { id: String::new(), ..server.clone() });
+    writer.out
+}
+
 /// Returns the configuration as YAML, with a comment that names its source. Settings for all servers are copied as
 /// written, so that no rule is lost.
 pub(crate) fn yaml<'n>(config: &Config, client: &str, of_all: impl IntoIterator<Item = (&'n str, &'n Node)>) -> String {
-    let mut writer = YamlWriter { out: String::new(), bare_dollar: config.settings.bare_dollar };
+    let mut writer = YamlWriter::new(config.settings.bare_dollar);
     let _ = writeln!(writer.out, "# Imported from {client}. Every key is explained in toolgate.example.yaml.");
     writer.line(0, "version: 1");
     of_all.into_iter().for_each(|(key, value)| writer.pair(0, key, &flow(value)));
-    if !config.settings.inputs.is_empty() {
-        writer.line(0, "inputs:");
-        config.settings.inputs.iter().for_each(|input| writer.input(input));
-    }
+    writer.inputs(&config.settings.inputs);
     writer.line(0, if config.servers.is_empty() { "servers: {}" } else { "servers:" });
     config.servers.iter().for_each(|server| writer.server(server));
     writer.out
@@ -36,9 +63,23 @@ pub(crate) fn yaml<'n>(config: &Config, client: &str, of_all: impl IntoIterator<
 struct YamlWriter {
     out: String,
     bare_dollar: bool,
+    /// The id of the server that is being written.
+    server: String,
+    secrets: Vec<String>,
 }
 
 impl YamlWriter {
+    fn new(bare_dollar: bool) -> Self {
+        YamlWriter { out: String::new(), bare_dollar, server: String::new(), secrets: Vec::new() }
+    }
+
+    fn inputs(&mut self, inputs: &[ConfigInput]) {
+        if !inputs.is_empty() {
+            self.line(0, "inputs:");
+        }
+        inputs.iter().for_each(|input| self.input(input));
+    }
+
     fn line(&mut self, depth: usize, text: &str) {
         let _ = writeln!(self.out, "{:1$}{text}", "", depth * 2);
     }
@@ -61,6 +102,7 @@ impl YamlWriter {
     }
 
     fn server(&mut self, server: &ServerConfig) {
+        self.server.clone_from(&server.id);
         self.line(1, &format!("{}:", quote(&server.id)));
         self.optional(2, "enabled", (!server.enabled).then_some("false"));
         self.pair(2, "type", server.kind.name());
@@ -130,11 +172,11 @@ impl YamlWriter {
             ServerAuth::None => {}
             ServerAuth::Bearer(token) => {
                 self.pair(3, "type", "bearer");
-                self.secret(3, "token", token, "TOKEN");
+                self.secret(3, "auth", "token", token, "TOKEN");
             }
             ServerAuth::ApiKey { value, r#in } => {
                 self.pair(3, "type", "api_key");
-                self.secret(3, "key", value, "API_KEY");
+                self.secret(3, "auth", "key", value, "API_KEY");
                 match r#in {
                     ApiKeyLocation::Header(name) => self.pair(3, "header", &quote(name)),
                     ApiKeyLocation::Query(name) => self.pair(3, "query", &quote(name)),
@@ -143,7 +185,7 @@ impl YamlWriter {
             ServerAuth::Basic { user, password } => {
                 self.pair(3, "type", "basic");
                 self.pair(3, "user", &self.unexpanded_text(user));
-                self.secret(3, "password", password, "PASSWORD");
+                self.secret(3, "auth", "password", password, "PASSWORD");
             }
             ServerAuth::OAuth(oauth) => self.oauth(oauth),
         }
@@ -154,7 +196,7 @@ impl YamlWriter {
         self.choice(3, "grant", GRANTS, oauth.grant, OAuthGrant::default());
         self.unexpanded(3, "client_id", oauth.client_id.as_ref());
         if let Some(secret) = &oauth.client_secret {
-            self.secret(3, "client_secret", secret, "CLIENT_SECRET");
+            self.secret(3, "auth", "client_secret", secret, "CLIENT_SECRET");
         }
         self.unexpanded(3, "client_metadata_url", oauth.client_metadata_url.as_ref());
         self.optional(3, "token_auth", oauth.token_auth.map(|how| name_of(TOKEN_AUTHS, how)));
@@ -273,15 +315,16 @@ impl YamlWriter {
         }
         self.line(depth, &format!("{key}:"));
         for (name, value) in map {
-            self.secret(depth + 1, name, value, name);
+            self.secret(depth + 1, key, name, value, name);
         }
     }
 
     /// Writes a value that may be a secret; one in plain text gets a comment with advice.
-    fn secret(&mut self, depth: usize, key: &str, value: &UnexpandedText, variable: &str) {
+    fn secret(&mut self, depth: usize, section: &str, key: &str, value: &UnexpandedText, variable: &str) {
         let has_variable =
             value.text.contains("${") || value.text.contains("{{") || (self.bare_dollar && value.text.contains('$'));
         if !has_variable && !value.text.is_empty() && looks_secret(variable) {
+            self.secrets.push(format!("servers.{}.{section}.{key}", self.server));
             let variable: String =
                 variable.to_ascii_uppercase().replace(|letter: char| !letter.is_ascii_alphanumeric(), "_");
             let advice = format!("# A secret in plain text: export {variable} and write ${{{variable}}} instead.");
@@ -347,7 +390,7 @@ fn quote(text: &str) -> String {
 }
 
 /// Puts braces around the names of bare variables.
-fn brace(text: &str) -> String {
+pub(super) fn brace(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('$') {

@@ -22,7 +22,7 @@ use crate::config::variables::{NoPrompter, Variables};
 /// in the configuration and those from variables and files. Runs no command and asks nobody. Skips what cannot be
 /// expanded; the error is reported when it is used.
 pub fn known_secrets(config: &Config, variables: &Variables) -> Secrets {
-    let folders = base_folders(config, variables);
+    let folders = base_folders(config.file.as_deref(), variables);
     let variables = &Variables { prompter: Arc::new(NoPrompter), ..variables.clone() };
     let mut scope = expand_scope(config, variables, &folders);
     scope.rules.commands = false;

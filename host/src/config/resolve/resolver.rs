@@ -19,7 +19,7 @@ pub(super) fn resolve_with<T>(
     session: Option<&str>,
     fill: impl FnOnce(&mut ConfigResolver<'_>) -> Result<T, Problem>,
 ) -> Result<(T, Secrets), Problem> {
-    let folders = base_folders(config, variables);
+    let folders = base_folders(config.file.as_deref(), variables);
     let scope = ExpandScope { session, ..expand_scope(config, variables, &folders) };
     let mut secrets = Secrets::default();
     match fill(&mut ConfigResolver { server, path, scope, secrets: &mut secrets }) {
@@ -96,9 +96,9 @@ pub(super) fn expand_scope<'a>(
 ///
 /// Usually these are the folder of the file and the working directory. Many clients keep their file in a folder of
 /// their own within a project and start its servers in the project; then both are the project.
-pub(super) fn base_folders(config: &Config, variables: &Variables) -> (PathBuf, PathBuf) {
+pub(in crate::config) fn base_folders(file: Option<&Path>, variables: &Variables) -> (PathBuf, PathBuf) {
     let working = &variables.workspace;
-    let Some(file) = &config.file else { return (working.clone(), working.clone()) };
+    let Some(file) = file else { return (working.clone(), working.clone()) };
     let file = working.join(file);
     let folder = file.parent().unwrap_or(working);
     let of_client = WITHIN_PROJECTS.iter().find(|name| folder.ends_with(name));

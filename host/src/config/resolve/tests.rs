@@ -301,7 +301,7 @@ fn the_file_of_an_editor_is_about_the_project_around_it() {
         ("/p/.amazonq/mcp.json", "/p", "/p"),
         ("/p/.codex/config.toml", "/p/.codex", "/project"),
     ] {
-        assert_eq!(base_folders(&config(file), &here), (folder.into(), workspace.into()), "{file}");
+        assert_eq!(base_folders(config(file).file.as_deref(), &here), (folder.into(), workspace.into()), "{file}");
     }
 }
 
