@@ -12,6 +12,7 @@ mod context;
 mod error;
 mod explain;
 mod files;
+mod init;
 mod instructions;
 mod log;
 mod logic_args;
@@ -58,6 +59,7 @@ use logic_args::LogicArgs;
 #[command(name = "toolgate", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
+  toolgate init                             one toolgate.yaml from the files of your clients
   toolgate tools                            every tool of every server
   toolgate call fs.read 'path: notes.txt'   arguments as a model writes them
   toolgate tools --search 'read a file'     the tools that do this
@@ -109,6 +111,8 @@ struct GlobalArgs {
 
 #[derive(Subcommand)]
 enum CliCommand {
+    /// Write the servers of your MCP clients to one toolgate.yaml, and let a client use it
+    Init(init::Args),
     /// List the tools of all servers
     Tools(tools::Args),
     /// Call a tool, or the tools that a text calls
@@ -261,6 +265,7 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
             context::run(options, async |context| auth::run(context, args).await)
         }
         CliCommand::Serve(args) => serve::run(logic, config, args, &secrets),
+        CliCommand::Init(args) => init::run(args, config, &secrets),
         CliCommand::Trust(args) => files::trust(args, config),
         CliCommand::Schema => files::schema(),
         CliCommand::Import(args) => files::import(args),

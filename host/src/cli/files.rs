@@ -14,7 +14,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::error::CliError;
 use super::printer::print_plain;
-use super::{style, table};
+use super::{init, style, table};
 
 /// The arguments of `toolgate trust`.
 #[derive(clap::Args)]
@@ -62,7 +62,7 @@ pub(super) struct ImportArgs {
 }
 
 /// Parses the name of a client whose files can be imported.
-fn client_parser() -> impl TypedValueParser<Value = ImportClient> {
+pub(super) fn client_parser() -> impl TypedValueParser<Value = ImportClient> {
     let names = PossibleValuesParser::new(ImportClient::ALL.map(|(name, _)| name));
     names.map(|name| ImportClient::from_name(&name).expect("only the names of clients pass"))
 }
@@ -79,6 +79,7 @@ pub(super) fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
             let mut file = private_files::create_file(out)
                 .map_err(|error| CliError::Usage(format!("{} cannot be written: {error}", out.display())))?;
             file.write_all(imported.yaml.as_bytes())?;
+            init::trust(out, &imported.yaml, &Variables::from_process());
             let folder =
                 |path: &Path| std::path::absolute(path).ok().and_then(|path| path.parent().map(Path::to_owned));
             if folder(out) != folder(&args.file) {

@@ -15,6 +15,7 @@ mod demo;
 mod draining;
 mod files;
 mod hostile;
+mod init;
 mod logic;
 mod man;
 mod place;
