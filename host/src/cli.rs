@@ -35,6 +35,7 @@ mod style;
 mod table;
 mod terminal;
 mod tools;
+mod trust;
 
 use std::io::BufWriter;
 use std::path::PathBuf;

@@ -12,7 +12,6 @@ use crate::config::lineage::{self, Role};
 use crate::config::model::Config;
 use crate::config::search::{self, ConfigLocation, SearchResult};
 use crate::config::secrets::Secrets;
-use crate::config::trust::TrustStore;
 use crate::config::variables::Variables;
 use crate::gate::{Gate, GateView};
 use crate::logic::types::filtering::SelectedServer;
@@ -25,6 +24,7 @@ use super::printer::Printer;
 use super::signals::Signals;
 use super::style;
 use super::terminal::{self, TerminalPrompter};
+use super::trust;
 
 /// Which servers to use, how long to wait, and how to print.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -116,12 +116,33 @@ pub(super) fn load_config(
     variables: &Variables,
     fallback: ConfigFallback,
 ) -> Result<(Config, Option<ConfigFile>), CliError> {
+    find_config(flag, variables, fallback, true)
+}
+
+/// Finds and reads the configuration for a command that starts no program and sends nothing. Such a command needs no
+/// trust, unless values of the file may run commands.
+pub(super) fn load_config_to_read(
+    flag: Option<&Path>,
+    variables: &Variables,
+    fallback: ConfigFallback,
+) -> Result<(Config, Option<ConfigFile>), CliError> {
+    find_config(flag, variables, fallback, false)
+}
+
+fn find_config(
+    flag: Option<&Path>,
+    variables: &Variables,
+    fallback: ConfigFallback,
+    starts_programs: bool,
+) -> Result<(Config, Option<ConfigFile>), CliError> {
     match search::find(flag, variables).map_err(CliError::usage)? {
         SearchResult::File { path, found_in } => {
             // Read the file once, so that the text that is checked is the text that is used.
             let text = config::read_text(&path).map_err(CliError::usage)?;
-            if found_in == ConfigLocation::WorkingDirectory {
-                check_trust(&path, &text, variables)?;
+            // An unreadable file runs nothing; the error of reading it comes below.
+            let runs = starts_programs || config::parse(&text, &path).is_ok_and(|found| found.settings.allow_commands);
+            if found_in == ConfigLocation::WorkingDirectory && runs {
+                trust::check(&path, &text, variables)?;
             }
             if found_in != ConfigLocation::Flag {
                 style::write_note(&format!("using {}", path.display()));
@@ -153,24 +174,6 @@ pub(super) fn enter_lineage(
 ) -> Result<(), CliError> {
     let config = origin.map(|origin| (origin.path.as_path(), origin.text.as_str()));
     lineage::enter(variables, config, role).map_err(CliError::usage)
-}
-
-/// Refuses an untrusted file in the working directory: it may come from somebody else's project and start any program.
-fn check_trust(path: &Path, text: &str, variables: &Variables) -> Result<(), CliError> {
-    let store = TrustStore::user(variables);
-    if store.is_trusted(path, text.as_bytes()) {
-        return Ok(());
-    }
-    let shown = path.display();
-    let question = format!("{shown} can start programs on this machine. Trust it as it is now? [y/N] ");
-    match TerminalPrompter::confirm(&question) {
-        Some(true) => Ok(store.trust(path, text.as_bytes())?),
-        Some(false) => Err(CliError::Usage(format!("{shown} is not trusted"))),
-        None => Err(CliError::Usage(format!(
-            "{shown} was found in the working directory and is not trusted yet; look at it, then run `toolgate trust`, \
-             or name it with --config"
-        ))),
-    }
 }
 
 impl CliContext {

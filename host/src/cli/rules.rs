@@ -16,7 +16,7 @@ use crate::gate::{Gate, GateView};
 use crate::logic::types::rules::{AgentContext, CallCount, Circumstances};
 use crate::record::CallSurroundings;
 
-use super::context::{CliContext, ConfigFallback, load_config};
+use super::context::{CliContext, ConfigFallback, load_config_to_read};
 use super::error::CliError;
 use super::logic_args::LogicArgs;
 use super::{call, route};
@@ -109,7 +109,7 @@ impl Args {
         let RulesCommand::Test(args) = &self.command else { return Ok(ExitCode::SUCCESS) };
         let load = |file: Option<&Path>| {
             let variables = Variables::from_process();
-            load_config(file.or(config), &variables, ConfigFallback::Fail).map(|(config, _)| config)
+            load_config_to_read(file.or(config), &variables, ConfigFallback::Fail).map(|(config, _)| config)
         };
         cases::run(&mut logic.supervisor()?, &args.files, args.json, load, secrets)
     }

@@ -2,7 +2,10 @@
 //!
 //! A file in the working directory may have come with a download, and it can run commands. toolgate uses it only after
 //! the user trusts it. Trust is for one path and one content: a file that changes or moves must be trusted again. Each
-//! decision is a small file of its own, so that two processes never overwrite each other.
+//! decision is a small file of its own, so that two processes never overwrite each other. A second file for each path
+//! keeps which keys the file had, so that a person who is asked again learns what changed.
+
+mod summary;
 
 use std::fs;
 use std::io;
@@ -11,6 +14,7 @@ use std::path::{Path, PathBuf};
 use super::variables::Variables;
 use crate::private_files;
 use crate::sha256::{Sha256, sha256_hex};
+pub use summary::TrustChange;
 
 /// The store of configuration files that the user trusts.
 #[derive(Debug, Clone)]
@@ -52,8 +56,28 @@ impl TrustStore {
         let folder = self.folder.as_ref().ok_or_else(no_home)?;
         let record = TrustRecord::new(path, content)?;
         private_files::ensure_folder(folder)?;
-        private_files::replace(&folder.join(record.file_name()), record.text().as_bytes())
+        private_files::replace(&folder.join(record.file_name()), record.text().as_bytes())?;
+        let text = std::str::from_utf8(content).ok();
+        if let Some(summary) = text.and_then(|text| summary::summarize(text, &record.path)) {
+            let folder = summaries(folder);
+            private_files::ensure_folder(&folder)?;
+            private_files::replace(&folder.join(record.summary_name()), summary.as_bytes())?;
+        }
+        Ok(())
     }
+
+    /// Returns what changed at this path since the user last trusted it; `None` if that is not known.
+    pub fn changes(&self, path: &Path, text: &str) -> Option<Vec<TrustChange>> {
+        let record = TrustRecord::new(path, text.as_bytes()).ok()?;
+        let folder = summaries(self.folder.as_ref()?);
+        let before = private_files::read(&folder, &folder.join(record.summary_name())).ok()?;
+        Some(summary::compare(&before, &summary::summarize(text, &record.path)?))
+    }
+}
+
+/// Returns the folder for what trusted files said, which is beside the one for the files that are trusted.
+fn summaries(folder: &Path) -> PathBuf {
+    folder.with_file_name("trusted-summaries")
 }
 
 /// One file that the user trusts.
@@ -79,6 +103,10 @@ impl TrustRecord {
         name.update(&self.digest);
         name.update(self.path.as_os_str().as_encoded_bytes());
         name.hex() + ".json"
+    }
+
+    fn summary_name(&self) -> String {
+        sha256_hex(self.path.as_os_str().as_encoded_bytes()) + ".json"
     }
 
     fn text(&self) -> String {
@@ -128,6 +156,18 @@ mod tests {
         fs::create_dir(&other).unwrap();
         assert!(!store.is_trusted(&other.join(".mcp.json"), b"{}"));
         assert_eq!(records(&store).len(), 1);
+    }
+
+    #[test]
+    fn what_changed_since_is_known_for_the_same_path_alone() {
+        let (root, file, store) = machine();
+        let before = "{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}";
+        assert_eq!(store.changes(&file, before), None);
+        store.trust(&file, before.as_bytes()).unwrap();
+        assert_eq!(store.changes(&file, before), Some(Vec::new()));
+        let changes = store.changes(&file, &before.replace("\"x\"", "\"y\"")).unwrap();
+        assert_eq!((changes.len(), changes[0].text.as_str()), (1, "mcpServers.a.command changed"));
+        assert_eq!(store.changes(&root.path().join("project/mcp.json"), before), None);
     }
 
     #[test]

@@ -45,6 +45,62 @@ fn a_person_at_a_terminal_is_asked_for_trust() {
     place.run(&["tools"]).ends(0).prints("mine__echo");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_person_is_told_what_changed_since_a_file_was_trusted() {
+    let place = Place::new();
+    let entry = json!({"command": TOOLGATE, "args": ["demo-server"], "env": {"API_KEY": "planted-1111111111"}});
+    let before = json!({"mcpServers": {"mine": entry, "gone": demo()}});
+    place.file("work/mcp.json", before.to_string());
+    place.run(&["trust"]).ends(0);
+    let mut after = before;
+    after["mcpServers"].as_object_mut().unwrap().remove("gone");
+    after["mcpServers"]["mine"]["env"]["API_KEY"] = json!("planted-2222222222");
+    after["mcpServers"]["mine"]["args"] = json!(["demo-server", "--token", "planted-3333333333"]);
+    after["mcpServers"]["evil"] = json!({"command": "sh", "args": ["-c", "touch was-here"]});
+    place.file("work/mcp.json", after.to_string());
+    let changes = [
+        "server \"evil\" is new: sh -c touch was-here",
+        "server \"gone\" is gone",
+        "mcpServers.mine.args changed: ",
+        "mcpServers.mine.env changed",
+    ];
+    let refused = place.run(&["tools"]).ends(2).says("is not trusted yet").says("run `toolgate trust`");
+    let declined = place.run_at_terminal(&["tools"], "n\n").ends(2).prints("[y/N]");
+    for text in [&refused.stderr, &declined.stdout] {
+        changes.iter().for_each(|change| assert!(text.contains(change), "no {change:?} in {text}"));
+        assert!(!text.contains("planted-"), "{text}");
+    }
+    for entry in std::fs::read_dir(place.path("home/.local/state/toolgate/trusted-summaries")).unwrap() {
+        use std::os::unix::fs::PermissionsExt;
+        let file = entry.unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(!std::fs::read_to_string(file.path()).unwrap().contains("planted-"));
+    }
+    assert!(!place.path("work/was-here").exists());
+    place.run_at_terminal(&["tools", "--server", "mine"], "y\n").prints("[y/N]");
+    place.run(&["trust"]).ends(0);
+    place.file("work/mcp.json", after.to_string() + "\n");
+    place.run(&["tools"]).ends(2).says("no key or value changed");
+}
+
+#[test]
+fn what_starts_nothing_needs_no_trust_unless_values_run_commands() {
+    let place = Place::new();
+    place.file("work/cases.yaml", "cases:\n  - {call: a.b, expect: deny}\n");
+    let own =
+        |more: &str| format!("version: 1\n{more}servers: {{a: {{command: touch, args: [was-here], deny: [b]}}}}\n");
+    place.file("work/toolgate.yaml", own(""));
+    place.run(&["rules", "test", "cases.yaml"]).ends(0);
+    for command in [&["schema"][..], &["component"], &["completions", "bash"]] {
+        place.run(command).ends(0);
+    }
+    place.file("work/toolgate.yaml", own("allow_commands: true\n"));
+    place.run(&["rules", "test", "cases.yaml"]).ends(2).says("is not trusted yet");
+    place.run(&["check"]).ends(2).says("is not trusted yet");
+    assert!(!place.path("work/was-here").exists());
+}
+
 #[test]
 fn trust_is_remembered_in_the_folder_for_state() {
     let place = Place::new();
