@@ -18,6 +18,7 @@ mod log;
 mod logic_args;
 mod man;
 mod operator_client;
+mod port_holder;
 mod printer;
 mod prompts;
 mod read;

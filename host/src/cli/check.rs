@@ -1,5 +1,9 @@
 //! `toolgate check`: connects to all servers, and shows what is wrong and how to fix it.
 
+mod certificate;
+mod surroundings;
+
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -13,8 +17,10 @@ use crate::store::{Store, draw_replica_name};
 use serde::Serialize;
 
 use super::context::{CliContext, ServerArgs};
-use super::error::{CliError, SERVER_UNAVAILABLE};
+use super::error::{CliError, SERVER_UNAVAILABLE, USAGE};
+use super::terminal::WaitingLine;
 use super::{style, table};
+use surroundings::Runtime;
 
 /// The state of one server.
 #[derive(Serialize)]
@@ -29,6 +35,12 @@ struct ServerCheck {
     start_ms: u64,
     reason: Option<String>,
     hint: Option<String>,
+    /// What its program runs on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runtime: Option<String>,
+    /// Whether the configuration of the server is wrong, and not the server.
+    #[serde(skip)]
+    is_misconfigured: bool,
     /// Rules that match none of its tools, and lists that were cut.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
@@ -72,32 +84,53 @@ struct CheckReport {
 /// Connects to all servers concurrently, and to the store of the gateway, and reports on each.
 pub(super) async fn run(context: &CliContext, args: &ServerArgs) -> Result<ExitCode, CliError> {
     let links = context.requested_links();
-    let checks = links.iter().map(|link| check(context, link, args.timeout));
-    let mut servers = futures_util::future::join_all(checks).await;
-    let tools = context.gate.tools(&context.gate.style())?;
-    for server in servers.iter_mut().filter(|server| server.ok) {
-        server.found.usable_tools = Some(tools.iter().filter(|tool| tool.tool.server == server.server).count());
-    }
+    let waiting = WaitingLine::new(links.iter().filter(|link| link.server().enabled).map(|link| link.id()));
+    // A person need not wait for the slowest server. Programs get the order of the configuration.
+    let shows_early = !args.json && std::io::stdout().is_terminal();
+    let checks = links.iter().map(|link| {
+        let waiting = &waiting;
+        async move {
+            let checked = check(context, link, args.timeout).await?;
+            waiting.answered(link.id());
+            if shows_early {
+                waiting.print(|| context.print_colored(&line(context, &checked)))?;
+            }
+            Ok::<_, CliError>(checked)
+        }
+    });
+    let config = context.gate.registry().config();
+    // Whoever names servers asks about nothing else.
+    let around = tokio::task::spawn_blocking({
+        let (config, is_asked) = (config.clone(), args.server.is_empty());
+        move || if is_asked { surroundings::warnings(&config) } else { Vec::new() }
+    });
+    let mut servers: Vec<ServerCheck> =
+        futures_util::future::join_all(checks).await.into_iter().collect::<Result<_, _>>()?;
+    drop(waiting);
     let mut warnings = Vec::new();
     for rule in context.gate.registry().unmatched_rules() {
         let of = servers.iter_mut().find(|server| server.server == rule.warning.server);
         match of {
-            Some(server) => server.warnings.push(context.clean(&rule.warning.text)),
+            Some(server) if !shows_early => server.warnings.push(context.clean(&rule.warning.text)),
+            Some(server) => warnings.push(format!("{}: {}", server.server, context.clean(&rule.warning.text))),
             None => warnings.push(context.clean(&rule.warning.text)),
         }
     }
-    warnings.extend(copies_warning(&context.gate.registry().config()));
-    // Whoever names servers asks about nothing else.
+    warnings.extend(copies_warning(&config));
+    // Looking up the name of an address may take long.
+    let around = tokio::time::timeout(AROUND, around).await;
+    warnings.extend(around.ok().and_then(Result::ok).iter().flatten().map(|text| context.clean(text)));
     let store = if args.server.is_empty() { check_store(context).await } else { None };
     let any_failed = servers.iter().any(|server| !server.ok && server.disabled.is_none())
         || store.as_ref().is_some_and(|store| !store.ok);
+    let is_misconfigured = servers.iter().any(|server| server.is_misconfigured);
     if args.json {
-        let config = context.gate.registry().config();
         let file = config.file.as_ref().map(|file| file.display().to_string());
         let notices = config.notices.iter().map(ToString::to_string).collect();
         context.print_json(&CheckReport { file, notices, servers, store, warnings })?;
     } else {
-        let text: String = servers.iter().map(|server| line(context, server)).collect();
+        let later = servers.iter().filter(|_| !shows_early);
+        let text: String = later.map(|server| line(context, server)).collect();
         let rules: String = warnings.iter().map(|text| format!("  {}\n", style::stdout().yellow(text))).collect();
         let store = store.map(|store| store_line(context, &store)).unwrap_or_default();
         context.print_colored(&(text + &store + &rules))?;
@@ -105,7 +138,11 @@ pub(super) async fn run(context: &CliContext, args: &ServerArgs) -> Result<ExitC
             context.print("the configuration has no servers")?;
         }
     }
-    Ok(if any_failed { ExitCode::from(SERVER_UNAVAILABLE) } else { ExitCode::SUCCESS })
+    Ok(match (is_misconfigured, any_failed) {
+        (true, _) => ExitCode::from(USAGE),
+        (false, true) => ExitCode::from(SERVER_UNAVAILABLE),
+        (false, false) => ExitCode::SUCCESS,
+    })
 }
 
 /// Says which servers every replica starts for itself, if the gateway is set up to have several replicas.
@@ -123,12 +160,15 @@ fn copies_warning(config: &Config) -> Option<String> {
     })
 }
 
-async fn check(context: &CliContext, link: &Link, timeout: Option<Duration>) -> ServerCheck {
+async fn check(context: &CliContext, link: &Link, timeout: Option<Duration>) -> Result<ServerCheck, CliError> {
     let started = Instant::now();
-    let outcome = match context.gate.connect(link).await {
-        Ok(lease) => counts(lease.session()).await.map(|counts| (lease, counts)).map_err(Unavailable::Failed),
-        Err(why) => Err(why),
+    let connect = async {
+        match context.gate.connect(link).await {
+            Ok(lease) => counts(lease.session()).await.map(|counts| (lease, counts)).map_err(Unavailable::Failed),
+            Err(why) => Err(why),
+        }
     };
+    let (outcome, runtime) = tokio::join!(connect, surroundings::runtime(link.server()));
     let mut checked = ServerCheck {
         server: link.id().to_owned(),
         ok: outcome.is_ok(),
@@ -138,8 +178,11 @@ async fn check(context: &CliContext, link: &Link, timeout: Option<Duration>) -> 
         start_ms: elapsed_ms(started),
         reason: None,
         hint: None,
+        runtime: runtime.as_ref().map(|runtime| runtime.text.clone()),
+        is_misconfigured: matches!(outcome, Err(Unavailable::Problem(_))),
         warnings: Vec::new(),
     };
+    let has_failed = outcome.is_err();
     match outcome {
         Ok((lease, ([tools, resources, prompts], cut_lists))) => {
             let peer = lease.session().peer();
@@ -150,7 +193,7 @@ async fn check(context: &CliContext, link: &Link, timeout: Option<Duration>) -> 
                 name: peer.name.clone(),
                 software_version: peer.software_version.clone(),
                 tools: Some(tools),
-                usable_tools: None,
+                usable_tools: Some(usable_tools(context, link)?),
                 resources: Some(resources),
                 prompts: Some(prompts),
             };
@@ -162,7 +205,16 @@ async fn check(context: &CliContext, link: &Link, timeout: Option<Duration>) -> 
             checked.hint = hint(context, link, &why, timeout);
         }
     }
-    checked
+    if let Some(Runtime { warning, suspicion, .. }) = runtime {
+        checked.warnings.extend(warning.into_iter().chain(suspicion.filter(|_| has_failed)));
+    }
+    Ok(checked)
+}
+
+/// Counts the tools of a server that the configuration allows.
+fn usable_tools(context: &CliContext, link: &Link) -> Result<usize, CliError> {
+    let tools = context.gate.tools(&context.gate.style())?;
+    Ok(tools.iter().filter(|tool| tool.tool.server == link.id()).count())
 }
 
 /// Connects to the store of the gateway, if it is not the memory of the process.
@@ -235,7 +287,10 @@ fn line(context: &CliContext, checked: &ServerCheck) -> String {
         if let Some(hint) = &checked.hint {
             text += &format!("    {} {hint}\n", style.dim("hint:"));
         }
-        return text;
+        if let Some(runtime) = &checked.runtime {
+            text += &format!("    {} {runtime}\n", style.dim("runs on:"));
+        }
+        return text + &warning_lines(checked);
     }
     let found = &checked.found;
     let software = [found.name.as_deref(), found.software_version.as_deref()];
@@ -250,11 +305,12 @@ fn line(context: &CliContext, checked: &ServerCheck) -> String {
     let time = format!("{:?}", Duration::from_millis(checked.start_ms));
     let parts = [checked.transport.to_owned(), era, software, counts.join(", "), time];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    let mut text = format!("{} {id}  {}\n", style.green("✓"), parts.join(" · "));
-    for warning in &checked.warnings {
-        text += &format!("    {} {}\n", style.yellow("warning:"), indented(warning));
-    }
-    text
+    format!("{} {id}  {}\n", style.green("✓"), parts.join(" · ")) + &warning_lines(checked)
+}
+
+fn warning_lines(checked: &ServerCheck) -> String {
+    let line = |warning: &String| format!("    {} {}\n", style::stdout().yellow("warning:"), indented(warning));
+    checked.warnings.iter().map(line).collect()
 }
 
 fn store_line(context: &CliContext, store: &StoreCheck) -> String {
@@ -270,3 +326,6 @@ fn store_line(context: &CliContext, store: &StoreCheck) -> String {
 fn indented(text: &str) -> String {
     text.trim_end().replace('\n', "\n    | ")
 }
+
+/// How long the look at ports and files may take.
+const AROUND: Duration = Duration::from_secs(2);

@@ -23,7 +23,7 @@ use super::logic_args::LogicArgs;
 use super::printer::Printer;
 use super::signals::Signals;
 use super::style;
-use super::terminal::{self, TerminalPrompter};
+use super::terminal::{self, TerminalPrompter, WaitingLine};
 use super::trust;
 
 /// Which servers to use, how long to wait, and how to print.
@@ -224,9 +224,15 @@ impl CliContext {
 
     /// Connects to all selected servers concurrently, and returns each outcome.
     pub(super) async fn connect_all(&self) -> Vec<(Arc<Link>, Result<Lease, Unavailable>)> {
-        let connect = self.enabled_links().into_iter().map(|link| async move {
-            let lease = self.gate.connect(&link).await;
-            (link, lease)
+        let links = self.enabled_links();
+        let waiting = WaitingLine::new(links.iter().map(|link| link.id()));
+        let connect = links.into_iter().map(|link| {
+            let waiting = &waiting;
+            async move {
+                let lease = self.gate.connect(&link).await;
+                waiting.answered(link.id());
+                (link, lease)
+            }
         });
         futures_util::future::join_all(connect).await
     }

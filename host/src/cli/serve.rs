@@ -7,8 +7,8 @@ mod shadow_loader;
 mod watch;
 
 use std::convert::Infallible;
-use std::io::IsTerminal;
-use std::path::Path;
+use std::io::{ErrorKind, IsTerminal};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ use crate::config::resolve::StoreUrl;
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::failure::format_chain;
-use crate::gateway::http::{self, HttpServer, Tokens};
+use crate::gateway::http::{self, HttpServer, HttpServerError, Tokens};
 use crate::gateway::pages::GatewayPages;
 use crate::gateway::stdio::{self, standard};
 use crate::gateway::{Gateway, GatewayLimits, Relay, socket};
@@ -29,7 +29,7 @@ use super::context::{self, ConfigFallback};
 use super::error::CliError;
 use super::logic_args::LogicArgs;
 use super::signals::Signals;
-use super::style;
+use super::{port_holder, style};
 pub(super) use args::Args;
 use reload::{ListenerControl, Reloader};
 use setup::GatewaySetup;
@@ -136,7 +136,13 @@ async fn serve_http(
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     let token = if options.tokens.is_empty() { dashboard_token(&mut options, secrets) } else { None };
     options.store = gateway.registry().store().clone();
-    let server = HttpServer::bind(options).await.map_err(|error| CliError::Usage(format_chain(&error)))?;
+    let server = HttpServer::bind(options).await.map_err(|error| match &error {
+        HttpServerError::Address { address, source } if source.kind() == ErrorKind::AddrInUse => {
+            let held = port_holder::describe(*address);
+            CliError::Usage(format!("{held}; choose another address with --http ADDRESS or gateway.http"))
+        }
+        _ => CliError::Usage(format_chain(&error)),
+    })?;
     style::write_note(&format!("listening on {scheme}://{}/mcp", server.address()));
     if let Some(token) = token {
         // After the `#`, which browsers do not send.

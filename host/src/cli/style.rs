@@ -4,12 +4,14 @@ use std::borrow::Cow;
 use std::fmt::{Arguments, Write as _};
 use std::io::{IsTerminal, Write as _};
 
+use super::terminal;
+
 /// Writes to standard error. Lines after the first are marked, since they may come from a server and must not look like
 /// ours. Errors are ignored: a closed standard error must not end the command.
 pub(super) fn write_stderr(text: Arguments<'_>) {
     let text = text.to_string().replace('\t', "\\t");
     let marked = text.lines().collect::<Vec<_>>().join("\n    | ");
-    let _ = writeln!(std::io::stderr(), "{marked}");
+    terminal::beside_waiting_line(|| drop(writeln!(std::io::stderr(), "{marked}")));
 }
 
 /// Writes an error, or how a call failed, to standard error.

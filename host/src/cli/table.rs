@@ -1,6 +1,6 @@
 //! Tables for people, as wide as the terminal.
 
-use comfy_table::{Attribute, Cell, ColumnConstraint, ContentArrangement, Table, Width, presets};
+use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 use super::style;
 
@@ -35,7 +35,14 @@ fn lay<R: IntoIterator<Item = String>>(head: &[&str], rows: impl IntoIterator<It
     }));
     for row in rows {
         // A cell is one line, so that text from a server cannot look like another row.
-        table.add_row(row.into_iter().map(|cell| style::clean(&cell).replace('\n', " ")));
+        table.add_row(row.into_iter().enumerate().map(|(place, text)| {
+            let cell = Cell::new(style::clean(&text).replace('\n', " "));
+            let is_verdict = style.is_colourful() && head.get(place).is_some_and(|title| VERDICTS.contains(title));
+            match colour_of(&text).filter(|_| is_verdict) {
+                Some(colour) => cell.fg(colour),
+                None => cell,
+            }
+        }));
     }
     if table.is_empty() {
         return String::new();
@@ -53,6 +60,16 @@ fn lay<R: IntoIterator<Item = String>>(head: &[&str], rows: impl IntoIterator<It
     let drawn = table.to_string();
     let lines: Vec<&str> = drawn.lines().map(str::trim_end).collect();
     lines.join("\n") + "\n"
+}
+
+/// Returns the colour of a state or a verdict.
+fn colour_of(word: &str) -> Option<Color> {
+    match word {
+        "ready" | "allow" => Some(Color::Green),
+        "failed" | "deny" => Some(Color::Red),
+        "needs-auth" | "degraded" | "restarting" | "ask" | "depends" => Some(Color::Yellow),
+        _ => None,
+    }
 }
 
 /// Returns the first line of a text, cut to what fits in a table.
@@ -82,6 +99,8 @@ pub(super) fn first_and_last_line(text: &str) -> String {
     }
 }
 
+/// The columns whose words have colours.
+const VERDICTS: [&str; 2] = ["STATE", "MAY"];
 const CELL: usize = 160;
 /// The width of a terminal that does not report it.
 const USUAL: u16 = 80;

@@ -30,6 +30,11 @@ impl TerminalPrompter {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
+    /// Asks for a line of text, or returns `None` if there is no answer.
+    pub(super) fn line(question: &str) -> Option<String> {
+        ask(&style::clean(question), false)
+    }
+
     /// Asks a yes-or-no question, or returns `None` if nobody can answer.
     pub(super) fn confirm(question: &str) -> Option<bool> {
         let answer = ask(&style::clean(question), false)?;
@@ -81,6 +86,10 @@ impl Approve for TerminalApprover {
 fn ask(question: &str, hidden: bool) -> Option<String> {
     if !TerminalPrompter::is_interactive() {
         return None;
+    }
+    // A line that is drawn again and again would hide the question, and what is typed.
+    if let Some(bar) = lock(&WAITING).take() {
+        bar.finish_and_clear();
     }
     let mut err = io::stderr();
     write!(err, "{question}").and_then(|()| err.flush()).ok()?;
@@ -153,6 +162,75 @@ impl CallProgressBar {
     }
 }
 
+/// A line at the end of a terminal that says which servers have not answered yet.
+pub(super) struct WaitingLine {
+    bar: Option<ProgressBar>,
+    waiting: Mutex<Vec<String>>,
+}
+
+impl WaitingLine {
+    /// Creates the line for these servers; only a terminal that is not plain shows it.
+    pub(super) fn new<'n>(servers: impl IntoIterator<Item = &'n str>) -> Self {
+        let waiting: Vec<String> = servers.into_iter().map(style::clean).collect();
+        let is_shown = !waiting.is_empty() && style::stderr().is_colourful();
+        let line = WaitingLine { bar: is_shown.then(ProgressBar::new_spinner), waiting: Mutex::new(waiting) };
+        if let Some(bar) = &line.bar {
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+                bar.set_style(style);
+            }
+            line.show();
+            bar.enable_steady_tick(TICK);
+            *lock(&WAITING) = Some(bar.clone());
+        }
+        line
+    }
+
+    /// Takes a server that has answered off the line.
+    pub(super) fn answered(&self, server: &str) {
+        let server = style::clean(server);
+        lock(&self.waiting).retain(|waiting| *waiting != server);
+        self.show();
+    }
+
+    /// Prints something while the line is out of the way.
+    pub(super) fn print<T>(&self, print: impl FnOnce() -> T) -> T {
+        match &self.bar {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
+    }
+
+    fn show(&self) {
+        let waiting = lock(&self.waiting).join(", ");
+        match &self.bar {
+            Some(bar) if waiting.is_empty() => bar.finish_and_clear(),
+            Some(bar) => bar.set_message(format!("waiting for {waiting}")),
+            None => {}
+        }
+    }
+}
+
+impl Drop for WaitingLine {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+            *lock(&WAITING) = None;
+        }
+    }
+}
+
+/// The bar of the line of those who are waited for, while there is one.
+static WAITING: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Writes to standard error while the line of those who are waited for is out of the way.
+pub(super) fn beside_waiting_line(write: impl FnOnce()) {
+    let bar = lock(&WAITING).clone();
+    match bar {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
+}
+
 fn show(bar: &ProgressBar, progress: Progress, printer: &Printer) {
     let Progress { progress, total, message, .. } = progress;
     if bar.is_hidden() {
@@ -184,3 +262,6 @@ impl Drop for CallProgressBar {
         }
     }
 }
+
+/// How often the line of those who are waited for moves.
+const TICK: std::time::Duration = std::time::Duration::from_millis(120);

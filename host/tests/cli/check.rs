@@ -55,7 +55,8 @@ fn each_kind_of_failure_is_told_with_what_mends_it() {
         "lost": {"url": web(404)},
         "broken": {"url": web(500)},
     }));
-    let ran = place.run(&["check", "--json"]).ends(3);
+    // A configuration that is wrong counts more than a server that is down.
+    let ran = place.run(&["check", "--json"]).ends(2);
     assert_eq!(ran.stderr, "", "all that is found is in the answer");
     let report = ran.json();
     for (server, reason, hint) in [
@@ -101,9 +102,11 @@ fn people_see_the_hint_below_the_reason() {
     assert_eq!(lines[0], "✗ ends  the server's process ended with exit code 3; it last wrote:");
     assert!(lines[1].starts_with("    | no such option"), "{ran:?}");
     assert_eq!(lines[2], "    hint: run its command by hand to see more");
-    assert!(lines[3].starts_with("✓ well"), "{ran:?}");
+    assert!(lines[3].starts_with("    runs on: Python 3."), "{ran:?}");
+    assert!(lines[4].starts_with("✓ well"), "{ran:?}");
     place.run(&["check", "--server", "well"]).ends(0).prints("✓ well");
     place.run(&["check", "--server", "nobody"]).ends(5).says("there are: ends, well");
+    place.run(&["check", "--server", "wel"]).ends(5).says("did you mean \"well\"?");
 }
 
 #[test]
@@ -131,6 +134,87 @@ fn json_names_the_file_and_has_every_figure() {
 fn a_configuration_without_servers_is_said_to_be_one() {
     let place = Place::with(json!({}));
     place.run(&["check"]).ends(0).prints("the configuration has no servers\n");
+}
+
+#[test]
+fn a_wrong_configuration_of_a_server_is_not_a_server_that_is_down() {
+    for (server, code) in [
+        (json!({"comand": "python3"}), 2),
+        (json!({"command": "python3", "env": {"A": "${NOT_SET_HERE}"}}), 2),
+        (json!({"command": "no-such-program-here"}), 3),
+        (fixture("ends-at-once"), 3),
+    ] {
+        Place::with(json!({"one": server, "demo": demo()})).run(&["check"]).ends(code);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn old_and_missing_launchers_are_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::with(json!({"one": {"command": "npx", "args": ["-y", "server"]}}));
+    let program = |name: &str, script: &str| {
+        let file = place.file(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
+        std::fs::set_permissions(file, PermissionsExt::from_mode(0o755)).unwrap();
+    };
+    program("npx", "exit 1");
+    let bin = place.path("bin").to_str().unwrap().to_owned();
+    let mut check = place.command(&["check"]);
+    let ran: crate::place::Ran = check.env("PATH", &bin).output().unwrap().into();
+    ran.ends(3).prints("npx needs Node.js, and `node` cannot be started");
+    program("node", "echo v16.20.1");
+    let ran: crate::place::Ran = place.command(&["check"]).env("PATH", &bin).output().unwrap().into();
+    ran.ends(3).prints("Node.js 16.20.1 is old: many servers need Node.js 18.0 or newer");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_port_and_the_files_of_the_gateway_are_looked_at() {
+    use std::os::unix::fs::PermissionsExt;
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+    let config = json!({
+        "servers": {"demo": and(demo(), json!({"env": {"API_KEY": "planted-1234567890"}}))},
+        "gateway": {
+            "http": held.local_addr().unwrap().to_string(),
+            "tls": {"certificate": "cert.pem", "key": "key.pem"},
+        },
+    });
+    let place = Place::configured(&config);
+    place.file("home/cert.pem", params.self_signed(&key).unwrap().pem());
+    let file = place.file("home/key.pem", key.serialize_pem());
+    let mode = |mode| std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+    mode(0o600);
+    let ran = place.run(&["check"]).ends(0).prints("is in use").prints("cert.pem expired at 2020-01-01");
+    let ran = ran.prints("has secrets, such as servers.demo.env.API_KEY, and others can read it; run `chmod 600 ");
+    assert!(!ran.stdout.contains("planted"), "{ran:?}");
+    if cfg!(target_os = "linux") {
+        ran.prints(&format!("(process {})", std::process::id()));
+    }
+    place.file("home/key.pem", rcgen::KeyPair::generate().unwrap().serialize_pem());
+    place.run(&["check"]).ends(0).prints("key.pem is not the key of ");
+    place.run(&["check", "--server", "demo"]).ends(0);
+
+    let address = held.local_addr().unwrap().to_string();
+    let free = Place::with(json!({"demo": demo()}));
+    let ran = free.run(&["serve", "--http", &address]).ends(2).says(&format!("{address} is in use"));
+    ran.says("choose another address with --http ADDRESS or gateway.http");
+}
+
+#[cfg(unix)]
+#[test]
+fn on_a_terminal_a_server_is_shown_when_it_answers_and_others_are_waited_for() {
+    let hangs = and(fixture("hangs"), json!({"timeouts": {"initialize": "1s"}}));
+    let place = Place::with(json!({"hangs": hangs, "demo": demo()})).set("TERM", "xterm");
+    let shown = place.run_at_terminal(&["check"], "").ends(3).stdout;
+    let (demo, hangs) = (shown.find("✓").unwrap(), shown.find("✗").unwrap());
+    assert!(demo < hangs && shown.contains("waiting for hangs"), "{shown:?}");
+    let piped = place.run(&["check"]).ends(3);
+    assert!(piped.stdout.starts_with("✗ hangs") && piped.stderr.is_empty(), "{piped:?}");
+    let plain = place.set("NO_COLOR", "1").run_at_terminal(&["check"], "").ends(3).stdout;
+    assert!(!plain.contains('\u{1b}'), "{plain:?}");
 }
 
 fn of<'r>(report: &'r Value, server: &str) -> &'r Value {

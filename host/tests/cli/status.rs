@@ -382,6 +382,13 @@ fn a_call_that_finds_no_place_is_told_so_and_counted() {
     assert_eq!(first.wait().unwrap().code(), Some(130));
 }
 
+/// A line as it is shown.
+fn without_colours(line: &str) -> String {
+    let mut parts = line.split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    first + &parts.map(|part| part.split_once('m').map_or("", |(_, text)| text)).collect::<String>()
+}
+
 /// Where a terminal begins to be drawn anew.
 const HOME: &[u8] = b"\x1b[H";
 
@@ -461,6 +468,10 @@ fn on_a_terminal_the_table_is_drawn_again_and_servers_cannot_steer_it() {
     assert_eq!(serving.end(), Some(0));
     output.read_to_end(&mut watched).unwrap();
     assert_eq!(watching.wait().unwrap().code(), Some(3));
+    // A terminal of unknown size counts as one of 80 columns.
+    let table = shown.lines().skip_while(|line| !line.contains("SERVER"));
+    let widest = table.map(|line| without_colours(line.trim_end()).trim_end().chars().count()).max();
+    assert!(widest.is_some_and(|widest| widest <= 80), "{widest:?}: {shown}");
     for shown in [shown, String::from_utf8(watched).unwrap()] {
         assert!(shown.contains("steers") && shown.contains("ends"), "{shown}");
         for steering in ["\u{1b}[31m", "\u{1b}]0;", "\u{7}", "\u{202e}", "\u{9b}"] {

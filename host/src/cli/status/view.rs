@@ -23,8 +23,8 @@ pub(super) fn print_json(remote: &RemoteGateway, page: &str) -> Result<(), CliEr
 
 /// Draws the report for people; a narrow terminal gets fewer columns.
 pub(super) fn draw(report: &StatusReport) -> String {
-    let is_narrow = matches!(table::width(), Some(..WIDE));
-    let columns: Vec<_> = COLUMNS.iter().filter(|column| !is_narrow || column.is_vital).collect();
+    let width = table::width().unwrap_or(u16::MAX);
+    let columns: Vec<_> = COLUMNS.iter().filter(|column| column.least_width <= width).collect();
     let titles: Vec<_> = columns.iter().map(|column| column.title).collect();
     let rows = report.servers.iter().map(|server| columns.iter().map(|column| (column.value)(server)));
     let table = match table::draw_figures(&titles, rows) {
@@ -52,18 +52,22 @@ fn headline(report: &StatusReport) -> String {
 /// A column of the table.
 struct Column {
     title: &'static str,
-    /// Whether a narrow terminal shows it too.
-    is_vital: bool,
+    /// The least width of a terminal that shows it.
+    least_width: u16,
     value: fn(&ServerReport) -> String,
 }
 
 impl Column {
     const fn vital(title: &'static str, value: fn(&ServerReport) -> String) -> Self {
-        Column { title, is_vital: true, value }
+        Column { title, least_width: 0, value }
+    }
+
+    const fn medium(title: &'static str, value: fn(&ServerReport) -> String) -> Self {
+        Column { title, least_width: MEDIUM, value }
     }
 
     const fn wide(title: &'static str, value: fn(&ServerReport) -> String) -> Self {
-        Column { title, is_vital: false, value }
+        Column { title, least_width: WIDE, value }
     }
 }
 
@@ -77,13 +81,13 @@ const COLUMNS: [Column; 19] = [
     Column::vital("TOOLS", |server| or_dash(server.tools)),
     Column::vital("CALLS", |server| server.calls.calls.to_string()),
     Column::vital("FAILED", |server| (server.calls.failures + server.calls.unknown).to_string()),
-    Column::vital("TOOL ERRORS", |server| server.calls.tool_errors.to_string()),
-    Column::vital("DENIED", |server| server.calls.denied.to_string()),
+    Column::medium("TOOL ERRORS", |server| server.calls.tool_errors.to_string()),
+    Column::medium("DENIED", |server| server.calls.denied.to_string()),
     Column::wide("P50", |server| or_dash(server.calls.p50_ms.map(milliseconds))),
-    Column::vital("P90", |server| or_dash(server.calls.p90_ms.map(milliseconds))),
+    Column::medium("P90", |server| or_dash(server.calls.p90_ms.map(milliseconds))),
     Column::wide("P99", |server| or_dash(server.calls.p99_ms.map(milliseconds))),
     Column::wide("RUNNING", |server| server.calls.in_flight.to_string()),
-    Column::vital("WAITING", |server| server.queues.iter().map(|queue| queue.waiting).sum::<u64>().to_string()),
+    Column::medium("WAITING", |server| server.queues.iter().map(|queue| queue.waiting).sum::<u64>().to_string()),
     Column::wide("RESTARTS", |server| server.restarts.to_string()),
     Column::wide("PID", |server| or_dash(server.pid)),
     Column::vital("LAST ERROR", |server| or_dash(server.last_problem())),
@@ -93,5 +97,7 @@ fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
+/// The least width for the columns that say how calls went.
+const MEDIUM: u16 = 110;
 /// The least width for all columns.
 const WIDE: u16 = 180;
