@@ -1,6 +1,7 @@
 //! `toolgate call`: calls a tool, or the tools that a text calls, as an agent would.
 
 mod gateway_result;
+mod interactive;
 mod text;
 
 use std::io::Read;
@@ -42,6 +43,9 @@ pub(super) struct Args {
     /// Make the calls that a model wrote in this text, in order, and print an observation for each; - reads standard input
     #[arg(long, value_name = "FILE", conflicts_with = "name")]
     text: Option<PathBuf>,
+    /// Ask at the terminal for the arguments that are missing
+    #[arg(long, short, conflicts_with_all = ["text", "gateway"])]
+    interactive: bool,
     #[command(flatten)]
     pub servers: ServerArgs,
     /// Cut the text to this many bytes, such as 64KiB; 0 prints all of it
@@ -91,14 +95,17 @@ pub(super) async fn run(
     logic: impl FnOnce() -> Result<Supervisor, CliError>,
 ) -> Result<ExitCode, CliError> {
     let call = match input {
+        CallInput::Tool(call) if args.interactive => interactive::complete(context, call).await?,
         CallInput::Tool(call) => call,
         CallInput::Text(text) => return text::run(context, args, &text, &mut logic()?).await,
     };
+    let name = call.name.clone();
     let called = make(context, args, call).await?;
     if args.servers.json {
         context.print_json(&called.as_json())?;
     } else {
         print(context, &called)?;
+        context.note_suggestion(called.result.code, &name);
     }
     Ok(ExitCode::from(error::exit_code(called.result.code)))
 }

@@ -10,10 +10,12 @@ use crate::config;
 use crate::config::duration::{self, DurationUnit};
 use crate::config::lineage::{self, Role};
 use crate::config::model::Config;
+use crate::config::nearest;
 use crate::config::search::{self, ConfigLocation, SearchResult};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::gate::{Gate, GateView};
+use crate::logic::types::execution::Code;
 use crate::logic::types::filtering::SelectedServer;
 use crate::registry::{Lease, Link, Registry, RegistryLifetime, RegistryOptions, Unavailable};
 use crate::session::{DecliningHandler, Topics};
@@ -237,6 +239,31 @@ impl CliContext {
         futures_util::future::join_all(connect).await
     }
 
+    /// Suggests what a name that leads to no tool was probably meant to be.
+    pub(super) fn suggest(&self, name: &str) -> Option<String> {
+        let plain = name.strip_prefix("mcp__").unwrap_or(name).replacen("__", ".", 1);
+        let tools = self.gate.tools(&self.gate.style()).ok()?;
+        let names: Vec<String> = tools.iter().map(|tool| format!("{}.{}", tool.tool.server, tool.tool.tool)).collect();
+        let tool = nearest::nearest(&plain, names.iter().map(String::as_str)).map(str::to_owned);
+        // A server that was not asked for its tools may have this one.
+        let of_server = || {
+            let (server, tool) = plain.split_once('.')?;
+            let links = self.enabled_links();
+            let known = links.iter().map(|link| link.id()).filter(|id| *id != server);
+            Some(format!("{}.{tool}", nearest::nearest(server, known)?))
+        };
+        tool.or_else(of_server)
+    }
+
+    /// Prints a note with what an unknown name was probably meant to be.
+    pub(super) fn note_suggestion(&self, code: Code, name: &str) {
+        if matches!(code, Code::InvalidName | Code::UnknownServer | Code::UnknownTool)
+            && let Some(near) = self.suggest(name)
+        {
+            style::write_note(&format!("did you mean {near:?}?"));
+        }
+    }
+
     /// Prints a warning about a server that cannot be used.
     pub(super) fn warn_unusable(&self, link: &Link, why: &Unavailable) {
         self.warn(&format!("server {:?}: {why}", link.id()));
@@ -293,7 +320,8 @@ pub(super) fn check_configured(config: &Config, id: &str) -> Result<(), CliError
     if known.contains(&id) {
         return Ok(());
     }
-    Err(CliError::NotFound(format!("no server {id:?} is configured; there are: {}", known.join(", "))))
+    let hint = nearest::hint(id, known.iter().copied());
+    Err(CliError::NotFound(format!("no server {id:?} is configured; there are: {}{hint}", known.join(", "))))
 }
 
 /// Parses a time span such as `30s`.

@@ -110,7 +110,8 @@ pub(super) async fn run_configured(context: &CliContext, args: &Args, arguments:
         ServerResults::new(context, context.connect_all().await);
     }
     let decided = context.gate.plan(new_call(name, arguments)).await?;
-    print_decision(args, name, decided, |audience| {
+    let refused = decided.as_ref().err().map(|result| result.code);
+    let code = print_decision(args, name, decided, |audience| {
         let tools = context.gate.tools(&naming::NamingStyle::Fitted(audience))?;
         let fitted = tools.into_iter().map(|tool| naming::FittedTool {
             name: tool.name,
@@ -118,7 +119,11 @@ pub(super) async fn run_configured(context: &CliContext, args: &Args, arguments:
             schema: tool.input_schema.unwrap_or_else(|| "{}".to_owned()),
         });
         Ok(fitted.collect())
-    })
+    })?;
+    if let Some(refused) = refused.filter(|_| !args.json) {
+        context.note_suggestion(refused, name);
+    }
+    Ok(code)
 }
 
 pub(super) fn new_call(name: &str, arguments: String) -> execution::ToolCall {

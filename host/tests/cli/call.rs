@@ -171,6 +171,32 @@ fn progress_does_not_extend_the_time_that_was_given() {
 
 #[cfg(unix)]
 #[test]
+fn missing_arguments_are_asked_for_at_a_terminal_and_nowhere_else() {
+    let place = Place::with(json!({"demo": demo()}));
+    // Wrong types are asked for again, and Enter leaves an optional argument out.
+    let ran = place.run_at_terminal(&["call", "-i", "demo.add"], "one\n1\n2\n").ends(0);
+    let ran = ran.prints("a (number, required): ").prints("write a number").prints("b (number, required): ");
+    assert!(ran.stdout.trim_end().ends_with('3'), "{ran:?}");
+    let forecast = ["call", "-i", "demo.forecast", "city: Bern"];
+    let ran =
+        place.run_at_terminal(&forecast, "\n").ends(0).prints("Enter leaves it out").prints("The weather in Bern");
+    assert!(!ran.stdout.contains("city ("), "what was given is not asked for: {ran:?}");
+    place.run(&["call", "-i", "demo.add"]).ends(2).says("-i asks for arguments on a terminal, and there is none");
+}
+
+#[test]
+fn a_name_that_is_nearly_right_gets_a_suggestion() {
+    let place = Place::with(json!({"demo": demo()}));
+    for (name, near) in [("demo.ecko", "demo.echo"), ("demo__forcast", "demo.forecast"), ("dema.echo", "demo.echo")] {
+        for command in ["call", "route"] {
+            place.run(&[command, name, "text: x"]).ends(5).says(&format!("did you mean {near:?}?"));
+        }
+    }
+    assert!(!place.run(&["call", "demo.nothing-like-it"]).ends(5).stderr.contains("did you mean"));
+}
+
+#[cfg(unix)]
+#[test]
 fn a_person_at_a_terminal_is_asked_where_a_rule_says_so() {
     let place = Place::with(json!({"wipes": and(fixture("destructive"), json!({"ask": ["wipe"]}))}));
     let place = place.set("TERM", "dumb");
