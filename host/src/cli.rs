@@ -4,11 +4,13 @@ mod access;
 mod agents;
 #[cfg(feature = "oauth")]
 mod auth;
+mod browser;
 mod call;
 mod check;
 mod completions;
 mod component;
 mod context;
+mod dashboard;
 mod error;
 mod explain;
 mod files;
@@ -136,6 +138,8 @@ enum CliCommand {
     Serve(serve::Args),
     /// Show the state of a running gateway and its servers
     Status(status::Args),
+    /// Open the page of a running gateway in a browser
+    Dashboard(dashboard::Args),
     /// Show what the agents of a running gateway have seen, or forget it
     Context(agents::Args),
     /// Show which tool a name means, how its arguments are read, and why
@@ -216,6 +220,7 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
             context::run_until_signal(call::run_at_gateway(args, input, &mut logic, &secrets), async {})
         }
         CliCommand::Context(args) => context::run_until_signal(agents::run(args, &secrets), async {}),
+        CliCommand::Dashboard(args) => context::run_until_signal(dashboard::run(args, &secrets), async {}),
         CliCommand::Status(args) => context::run_until_signal(status::run(args, &secrets), async {}),
         CliCommand::Tools(args) => {
             let options = with(&args.servers, ConfigFallback::Demo);

@@ -2,7 +2,7 @@
 
 mod connection;
 pub mod endpoint;
-mod events;
+pub(crate) mod events;
 mod receiver;
 mod sse;
 mod stdio;

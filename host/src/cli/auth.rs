@@ -1,7 +1,6 @@
 //! `toolgate auth`: logs in to remote servers, shows authorizations, and logs out.
 
-use std::io;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use serde::Serialize;
 
 use super::context::{CliContext, ServerArgs, time};
 use super::error::CliError;
-use super::{requests, style};
+use super::{browser, requests, style};
 
 /// The arguments of `toolgate auth`.
 #[derive(clap::Args)]
@@ -153,7 +152,7 @@ async fn login(
     let port = account.callback_port().filter(|_| asks_person);
     let opener = move |url: &str| {
         let shown = style::clean(url);
-        if !no_browser && open(url).is_ok() {
+        if !no_browser && browser::open(url).is_ok() {
             style::write_note("opening a browser; if none opens, go to");
         } else {
             style::write_note("to give your consent, go to");
@@ -175,13 +174,6 @@ async fn login(
             OAuthError::Refused(_) | OAuthError::NeedsPerson => CliError::NeedsAuth(text),
         }
     })
-}
-
-/// Opens the URL in the user's browser.
-fn open(url: &str) -> io::Result<()> {
-    let mut command = Command::new(if cfg!(target_os = "macos") { "open" } else { "xdg-open" });
-    // The browser runs on its own; nothing tells us whether it shows the page.
-    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(drop)
 }
 
 fn account_status(link: &Link, standing: AuthorizationStatus) -> AccountStatus {

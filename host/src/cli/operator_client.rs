@@ -24,6 +24,11 @@ impl OperatorClient {
         Ok(OperatorClient { web: WebClient::open(site, HttpVersion::Any).await?, limit })
     }
 
+    /// Returns the client below.
+    pub(super) fn into_web(self) -> WebClient {
+        self.web
+    }
+
     /// Returns the text of a page.
     pub(super) async fn get(&self, path: &str) -> Result<String, RequestError> {
         let read = async { body::text(self.ask(path).await?, self.web.max_message_bytes()).await };

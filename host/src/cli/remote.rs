@@ -12,6 +12,7 @@ use crate::lock::lock;
 use crate::ownership;
 use crate::session::{Protocol, Session, SessionOptions};
 use crate::transport::endpoint::{Endpoint, RemoteSite, Tls};
+use crate::web::WebClient;
 use serde::Deserialize;
 
 use super::error::CliError;
@@ -104,6 +105,11 @@ impl RemoteGateway {
         let opened = OperatorClient::open(&site, limit).await;
         let operator = opened.map_err(|failed| CliError::Usage(format!("the gateway at {name}: {failed}")))?;
         Ok(RemoteGateway { printer: Printer(Arc::clone(secrets)), name, site, sends_token, operator })
+    }
+
+    /// Returns the client for all of its pages.
+    pub(super) fn into_client(self) -> WebClient {
+        self.operator.into_web()
     }
 
     /// Gets a page of its API.

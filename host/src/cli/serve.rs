@@ -1,5 +1,6 @@
 //! `toolgate serve`: the gateway, one MCP server for all configured ones.
 
+mod announce;
 mod args;
 mod reload;
 mod setup;
@@ -49,6 +50,7 @@ pub(super) fn run(
     let reloader = origin.map(|origin| Reloader::new(args, origin, &variables, &setup, logic, secrets));
     let GatewaySetup { config, options, limits, stop_times, http, store: store_url, .. } = setup;
     let socket = config.settings.gateway.socket;
+    announce::announce(&config, http.is_some(), args.record.first().map(PathBuf::as_path), &variables);
     // Handle signals before compiling the component, which may take a moment: SIGHUP must not end the program.
     let signals = Signals::of_service(stop_times)?;
     let component = logic.component(logic.limits())?;

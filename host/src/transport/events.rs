@@ -6,7 +6,7 @@ use memchr::memchr2;
 
 /// Parses a stream of events.
 #[derive(Default)]
-pub(super) struct SseParser {
+pub(crate) struct SseParser {
     /// The maximum size of an event.
     pub(super) max: usize,
     /// The beginning of an incomplete line.
@@ -27,7 +27,7 @@ pub(super) struct SseParser {
 
 /// One event with data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SseEvent {
+pub(crate) struct SseEvent {
     /// The name of the event; empty means `message`.
     pub name: String,
     /// The lines of its data, joined by line feeds.
@@ -43,16 +43,16 @@ impl SseEvent {
 
 /// The error for an event that exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct EventTooLarge;
+pub(crate) struct EventTooLarge;
 
 impl SseParser {
     /// Creates a parser of events of at most `max` bytes.
-    pub(super) fn new(max: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         SseParser { max, ..SseParser::default() }
     }
 
     /// Takes the next bytes, and passes on each event that ends in them.
-    pub(super) fn push(&mut self, mut bytes: &[u8], mut on_event: impl FnMut(SseEvent)) -> Result<(), EventTooLarge> {
+    pub(crate) fn push(&mut self, mut bytes: &[u8], mut on_event: impl FnMut(SseEvent)) -> Result<(), EventTooLarge> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
                 bytes = &bytes[1..];

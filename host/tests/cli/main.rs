@@ -10,6 +10,8 @@ mod choosing;
 #[cfg(unix)]
 mod completions;
 mod config;
+#[cfg(unix)]
+mod dashboard;
 mod demo;
 #[cfg(unix)]
 mod draining;
