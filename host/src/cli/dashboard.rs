@@ -6,11 +6,13 @@
 
 use std::io::IsTerminal;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::config::secrets::Secrets;
+use crate::config::variables::Variables;
 use crate::failure::{RequestError, format_chain};
 use crate::gate::GateError;
 use crate::gateway::Choice;
@@ -20,7 +22,9 @@ use crate::gateway::http::{
 };
 use crate::gateway::replica::Replica;
 use crate::gateway::session_terms::SessionTerms;
+use crate::gateway::socket;
 use crate::lock::lock;
+use crate::private_files;
 use crate::store::Store;
 use crate::transport::BoxFuture;
 use crate::transport::events::SseParser;
@@ -61,17 +65,48 @@ pub(super) async fn run(args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<Ex
     let name = style::clean(&remote.name);
     printer::print_plain(format!("{url}\n").as_bytes())?;
     lock(secrets).add(&token);
-    if !args.no_browser && (std::io::stderr().is_terminal() || std::env::var_os("BROWSER").is_some()) {
-        if let Err(error) = browser::open(&url) {
-            style::write_note(&format!("no browser can be opened ({error}); go to the URL above"));
-        }
-    }
+    let is_opened = !args.no_browser && (std::io::stderr().is_terminal() || std::env::var_os("BROWSER").is_some());
+    // Removed when the command ends.
+    let _page = is_opened.then(|| open(&url)).flatten();
     style::write_note(&format!("this is the page of the gateway at {name}; Ctrl-C ends it, not the gateway"));
     let web = Arc::new(remote.into_client());
     server
         .serve(Arc::new(NoMcp(Replica::new(&[], Store::default()))), Arc::new(Forwarder(web)), std::future::pending())
         .await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Opens the URL in the browser. Other users of the machine see the arguments of programs, so the browser gets the name
+/// of a page that only this user can read, and that leads to the URL.
+fn open(url: &str) -> Option<RedirectPage> {
+    let opened = RedirectPage::write(url).and_then(|page| browser::open(&page.0.to_string_lossy()).map(|()| page));
+    let note = |error: &std::io::Error| {
+        style::write_note(&format!("no browser can be opened ({error}); go to the URL above"));
+    };
+    opened.inspect_err(note).ok()
+}
+
+/// A private page that leads to a URL; dropping it removes the file.
+struct RedirectPage(PathBuf);
+
+impl RedirectPage {
+    fn write(url: &str) -> std::io::Result<Self> {
+        let folder = socket::folder(&Variables::from_process());
+        private_files::ensure_folder(&folder)?;
+        let file = folder.join(format!("dashboard-{}.html", std::process::id()));
+        let page = format!(
+            "<!doctype html><meta charset=\"utf-8\"><title>toolgate</title>\
+             <script>location.replace(\"{url}\")</script><a href=\"{url}\">toolgate</a>\n"
+        );
+        private_files::replace(&file, page.as_bytes())?;
+        Ok(RedirectPage(file))
+    }
+}
+
+impl Drop for RedirectPage {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 /// Passes requests for pages on to a gateway, which takes them for the user's own.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use crate::config;
 use crate::config::client_files::{ClientScope, client_files};
 use crate::config::import::ImportClient;
-use crate::config::model::Config;
+use crate::config::model::{Config, ServerAuth};
 use crate::config::resolve::known_secrets;
 use crate::config::search::{self, SearchResult};
 use crate::config::secrets::Secrets;
@@ -93,7 +93,8 @@ pub(super) fn run(args: &Args, flag: Option<&Path>, secrets: &Arc<Mutex<Secrets>
     let is_there = std::fs::symlink_metadata(&out).is_ok();
     let is_kept = is_there && !args.force;
     let survey = Survey::new(&out, &variables);
-    if !args.json {
+    // A configuration that is used as it is need not have what was found.
+    if !args.json && !(is_kept && args.client.is_some()) {
         printer.print_colored(&survey.describe())?;
         survey.files.iter().flat_map(|file| &file.notices).for_each(|notice| style::write_notice(notice));
     }
@@ -113,7 +114,7 @@ pub(super) fn run(args: &Args, flag: Option<&Path>, secrets: &Arc<Mutex<Secrets>
         false => CliError::Usage(format!("these servers cannot be in one file: {error}")),
     })?;
     // The values that were just copied must not be shown.
-    lock(secrets).merge(&known_secrets(&parsed, &variables));
+    lock(secrets).merge(&secrets_of(&parsed, &variables));
     let edit = match &client_file {
         Some(file) => Some(ClientEdit::new(file, &out, &parsed, args.replace, &variables)?),
         None => None,
@@ -135,6 +136,26 @@ pub(super) fn run(args: &Args, flag: Option<&Path>, secrets: &Arc<Mutex<Secrets>
     }
     advise(&out, args, &variables);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the secrets of all servers. Nothing is filled into the values of disabled ones, because their file may not be
+/// trusted, and filling in reads files.
+fn secrets_of(config: &Config, variables: &Variables) -> Secrets {
+    let (enabled, disabled): (Vec<_>, Vec<_>) = config.servers.iter().cloned().partition(|server| server.enabled);
+    let mut secrets = known_secrets(&Config { servers: enabled, ..config.clone() }, variables);
+    for server in &disabled {
+        server.env.iter().for_each(|(name, value)| secrets.add_env(name, &value.text));
+        server.headers.iter().for_each(|(name, value)| secrets.add_header(name, &value.text));
+        server.url.iter().for_each(|url| secrets.add_address(&url.text));
+        let args: Vec<&str> = server.args.iter().map(|arg| arg.text.as_str()).collect();
+        for (at, arg) in args.iter().enumerate() {
+            secrets.add_argument(at.checked_sub(1).map(|before| args[before]), arg);
+        }
+        if let ServerAuth::Bearer(token) = &server.auth {
+            secrets.add(&token.text);
+        }
+    }
+    secrets
 }
 
 /// Returns the file of a client where the entry belongs.

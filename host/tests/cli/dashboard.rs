@@ -80,19 +80,27 @@ fn the_page_of_a_gateway_without_http_is_shown_for_as_long_as_the_command_runs()
 }
 
 #[test]
-fn the_browser_of_the_user_gets_the_url() {
+fn the_browser_of_the_user_gets_a_private_page_that_leads_to_the_url() {
     let place = Place::with(json!({"demo": demo()}));
     let serving = Serving::greet(&place, &[]);
     let got = place.path("got");
+    // Arguments of programs are no secret, so the URL is in a file.
     let browser =
         place.file("browser", format!("#!/bin/sh\necho \"$1\" > {0}.part && mv {0}.part {0}\n", got.display()));
     std::fs::set_permissions(&browser, PermissionsExt::from_mode(0o755)).unwrap();
     let mut command = place.command(&["dashboard"]);
     command.env("BROWSER", &browser).stderr(Stdio::null());
-    let shown = Dashboard::start(command);
+    let mut shown = Dashboard::start(command);
     appears(&got);
-    let url = std::fs::read_to_string(&got).unwrap();
-    assert_eq!(url.trim_end(), format!("http://{}/#token={}", shown.address, shown.token));
+    let page = std::fs::read_to_string(&got).unwrap();
+    assert!(!page.contains(&shown.token), "{page}");
+    let page = std::path::Path::new(page.trim_end());
+    let url = format!("location.replace(\"http://{}/#token={}\")", shown.address, shown.token);
+    assert!(std::fs::read_to_string(page).unwrap().contains(&url));
+    assert_eq!(std::fs::metadata(page).unwrap().permissions().mode() & 0o777, 0o600);
+    kill_process(Pid::from_child(&shown.child), Signal::INT).unwrap();
+    assert_eq!(shown.child.wait().unwrap().code(), Some(130));
+    assert!(!page.exists());
     drop(serving);
 }
 
