@@ -192,7 +192,10 @@ pub fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<ExitCode, CliError> {
     let secrets = Arc::<Mutex<Secrets>>::default();
-    log::start(cli.global.verbose, cli.global.log_format, &secrets)?;
+    // Over HTTP, somebody operates the gateway and collects its log. On standard input and output, its client may never
+    // read what it logs, and a full pipe would stop it.
+    let shows_calls = matches!(&cli.command, CliCommand::Serve(args) if args.http.is_some());
+    log::start(cli.global.verbose, cli.global.log_format, shows_calls, &secrets)?;
     if cli.global.allow_shared_files || is_set("TOOLGATE_ALLOW_SHARED_FILES") {
         ownership::allow_shared_files();
     }

@@ -23,9 +23,14 @@ pub(super) enum LogFormat {
     Json,
 }
 
-/// Starts the log; `TOOLGATE_LOG` is a level for toolgate's own log like `-v`, or levels by target
-/// (`toolgate::session=trace,warn`).
-pub(super) fn start(verbose: u8, format: LogFormat, secrets: &Arc<Mutex<Secrets>>) -> Result<(), CliError> {
+/// Starts the log, with a line for each call if `shows_calls`; `TOOLGATE_LOG` is a level for toolgate's own log like
+/// `-v`, or levels by target (`toolgate::session=trace,warn`).
+pub(super) fn start(
+    verbose: u8,
+    format: LogFormat,
+    shows_calls: bool,
+    secrets: &Arc<Mutex<Secrets>>,
+) -> Result<(), CliError> {
     let level = match verbose {
         0 => Level::WARN,
         1 => Level::INFO,
@@ -44,7 +49,8 @@ pub(super) fn start(verbose: u8, format: LogFormat, secrets: &Arc<Mutex<Secrets>
             // People who change the configuration want to see how its reload ends.
             let usual = usual.with_target("toolgate::cli::serve", level.max(Level::INFO));
             // People who try a shadow policy want to see what it would decide differently.
-            usual.with_target("toolgate::shadow", level.max(Level::INFO))
+            let usual = usual.with_target("toolgate::shadow", level.max(Level::INFO));
+            if shows_calls { usual.with_target("toolgate::calls", level.max(Level::INFO)) } else { usual }
         }
     };
     let secrets = Arc::clone(secrets);

@@ -1,9 +1,10 @@
 //! Runs one call: the component decides each step, and this file carries it out.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
-use tracing::{Instrument, debug};
+use tracing::{Instrument, debug, info};
 
 use super::call_options::{CallOptions, CallOutcome};
 use super::call_runner::CallRunner;
@@ -18,6 +19,8 @@ use crate::plan::{self, CallPlan};
 use crate::record::CallSurroundings;
 use crate::registry::GateBackend;
 use crate::telemetry::Span;
+use crate::visible::cut;
+use crate::words::NamedCase;
 
 impl Gate {
     /// Calls a tool. A failed call is a result too; an error means that the gate is closed or the component failed.
@@ -36,7 +39,7 @@ impl Gate {
             self.begin(call, observed.is_some())?
         };
         let mut runner = CallRunner::new(self, options, id, trace);
-        let abandon_listener = options.events.as_ref().map(|tell| (tell, runner.started()));
+        let abandon_listener = options.events.as_ref().map(|tell| (tell, options, runner.started()));
         let mut end = CallGuard { call: begun, observed, abandon_listener, is_discarded: false };
         let mut is_stopped = false;
         let result = async {
@@ -135,6 +138,24 @@ impl Gate {
     }
 }
 
+/// Logs one line about a call that has ended, without its arguments and its answer.
+pub(super) fn log_end(result: &ToolResult, principal: Option<&str>, latency: Duration) {
+    let ToolResult { call_id, tool, code, .. } = result;
+    let (server, tool) = tool.as_ref().map(|tool| (&*tool.server, &*tool.tool)).unzip();
+    // Nothing of this is formatted unless the line is wanted.
+    info!(
+        target: "toolgate::calls",
+        call = call_id,
+        server,
+        tool,
+        name = tool.is_none().then(|| cut(&result.name, MOST_NAME)),
+        principal,
+        code = code.name(),
+        took = ?latency,
+        "the call ended"
+    );
+}
+
 /// A running call in an instance of the component.
 struct ComponentCall {
     core: Arc<GateBackend>,
@@ -151,18 +172,20 @@ impl ComponentCall {
 struct CallGuard<'a> {
     call: ComponentCall,
     observed: Option<Box<ObservedCall>>,
-    /// Receives `Abandoned` if the caller drops the call; with the start of the call.
-    abandon_listener: Option<(&'a OnEvent, Instant)>,
+    /// Receives `Abandoned` if the caller drops the call; with the options and the start of the call.
+    abandon_listener: Option<(&'a OnEvent, &'a CallOptions, Instant)>,
     /// Whether the call counts as never made, because a question is pending.
     is_discarded: bool,
 }
 
 impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
-        if let Some((tell, since)) = self.abandon_listener.take()
+        if let Some((tell, options, since)) = self.abandon_listener.take()
             && let Ok(Directive::Done(result)) = self.call.next(Event::Cancelled)
         {
-            tell(CallEvent::Abandoned { result: Box::new(result), latency: since.elapsed() });
+            let latency = since.elapsed();
+            log_end(&result, options.principal.as_deref(), latency);
+            tell(CallEvent::Abandoned { result: Box::new(result), latency });
         }
         let (ended, past) = self.call.core.pool.end(&self.call.ticket);
         if let Err(error) = ended {
@@ -173,3 +196,6 @@ impl Drop for CallGuard<'_> {
         }
     }
 }
+
+/// The most characters of a name that no tool has in the log.
+const MOST_NAME: usize = 100;

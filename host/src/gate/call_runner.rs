@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tracing::{debug, warn};
+use tracing::warn;
 
+use super::call::log_end;
 use super::call_options::{CallOptions, CallOutcome, Consent};
 use super::forwarded::PlainText;
 use super::{CallEvent, Gate, OnEvent, addresses, failures, forwarded, queueing};
@@ -27,7 +28,6 @@ use crate::rpc;
 use crate::session::{OnProgress, Progress, Reply, RequestTimeouts, Session, SessionRequest};
 use crate::stats::{InFlightCall, StatsOutcome};
 use crate::telemetry::Span;
-use crate::words::NamedCase;
 
 /// A running call.
 pub(super) struct CallRunner<'a> {
@@ -222,8 +222,7 @@ impl<'a> CallRunner<'a> {
         if let Some(counted) = counted {
             counted.finish(latency.saturating_sub(self.approval_time), outcome(result.code));
         }
-        let (server, tool) = result.tool.as_ref().map(|tool| (&*tool.server, &*tool.tool)).unzip();
-        debug!(server, tool, code = result.code.name(), took = ?latency, "the call ended");
+        log_end(&result, self.options.principal.as_deref(), latency);
         let mut called = CallOutcome { result, latency, failure: self.failure, answer: None };
         if let (Some(RequestError { failure: Failure::Rpc(error), .. }), Some(tool)) =
             (&mut called.failure, &called.result.tool)
