@@ -12,6 +12,7 @@ mod notices;
 mod owned_task;
 mod resource_tools;
 mod rule_notes;
+mod server_log;
 mod status;
 mod tools;
 mod unmatched;
@@ -28,6 +29,7 @@ pub use change::ConfigChanges;
 pub use definition::ToolDefinition;
 pub use link::{Lease, Link, ResourceWatcher, Unavailable};
 pub(crate) use resource_tools::resource_tools;
+pub use server_log::{LogLine, LogPage, LogSource};
 pub use status::{ConnectionScope, LastError, ReadinessReport, ServerStatus, Warning, state_name};
 pub use tools::ToolList;
 pub use unmatched::UnmatchedRule;
@@ -392,6 +394,20 @@ impl Registry {
     /// Returns a counter of server state changes; wait for it to learn of each.
     pub fn states_changed(&self) -> watch::Receiver<u64> {
         self.context.notices.states()
+    }
+
+    /// Returns the last lines that a server wrote to its standard error, and what became of it, after the line with
+    /// this number; none if no such server is configured. Secrets and what the server's masks hide are removed.
+    pub fn server_log(&self, id: &str, after: u64) -> Option<LogPage> {
+        let link = self.link(id)?;
+        let secrets = self.secrets();
+        let mask = |text: &str| self.context.mask(link.server(), secrets.redact(text).into_owned());
+        Some(self.context.logs.of(id).page(after, &mask))
+    }
+
+    /// Returns a counter of the lines in all servers' logs; wait for it to learn of each.
+    pub fn logs_changed(&self) -> watch::Receiver<u64> {
+        self.context.logs.changed()
     }
 
     /// Subscribes to servers' events: changes of prompts and resources, and the log messages that somebody asked for.

@@ -41,7 +41,7 @@ pub use message_log::MaskMessage;
 pub use open::SessionOptions;
 pub use peer::{Peer, ServerEvent, ServerFeatures};
 pub(crate) use request_meta::CAPABILITIES;
-pub use wire::{OnProgress, Progress, RequestTimeouts};
+pub use wire::{OnProgress, OnStderr, Progress, RequestTimeouts};
 
 use crate::failure::{Failure, RequestError};
 pub use crate::rpc::Reply;

@@ -15,17 +15,19 @@ use super::accounts::Accounts;
 use super::cleanup::Cleanup;
 use super::notices::Notices;
 use super::rule_notes::RuleNotes;
+use super::server_log::ServerLogs;
 use super::tools::ToolList;
 use super::unmatched::UnmatchedRules;
 use super::{RegistryLifetime, RegistryOptions};
 use crate::condense::Condenser;
-use crate::config::model::{Config, QueueRules, ReadinessRule, RecordRules, ServerConfig};
+use crate::config::model::{Config, Masking, QueueRules, ReadinessRule, RecordRules, ServerConfig};
 #[cfg(feature = "oauth")]
 use crate::config::resolve::ResolvedOAuth;
 use crate::config::resolve::{known_secrets, resolve_record_dir};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::decide::{Decide, LogicResult};
+use crate::gate_settings::masks_of;
 use crate::logic::types::{filtering, lifecycle};
 use crate::logic::{Component, Supervisor};
 #[cfg(feature = "oauth")]
@@ -61,6 +63,8 @@ pub(super) struct RegistryContext {
     pub(super) queues: Queues,
     pub(super) cleanup: Cleanup,
     pub(super) notices: Notices,
+    /// What servers wrote, and what became of them.
+    pub(super) logs: ServerLogs,
     /// Rules that match no tool.
     pub(super) unmatched: UnmatchedRules,
     /// Probable mistakes in rules that see arguments.
@@ -92,6 +96,7 @@ impl RegistryContext {
             queues: Queues::new(QueueDefaults::default(), config.settings.queues.iter().map(limits)),
             cleanup: Cleanup::default(),
             notices: Notices::default(),
+            logs: ServerLogs::default(),
             unmatched: UnmatchedRules::default(),
             rule_notes: RuleNotes::default(),
             #[cfg(feature = "oauth")]
@@ -110,6 +115,7 @@ impl RegistryContext {
             *self.starts.lock().unwrap_or_else(PoisonError::into_inner) = starts(config);
         }
         self.queues.reconfigure(config.settings.queues.iter().map(limits));
+        self.logs.retain(|id| config.servers.iter().any(|server| server.id == id));
         spin_wait::set_enabled(config.settings.spin_wait);
         self.hide_secrets(config);
     }
@@ -256,6 +262,17 @@ impl RegistryContext {
     pub(super) fn matches(&self, pattern: &str, tool: &str) -> bool {
         let rules = filtering::Rules { allow: Some(vec![pattern.to_owned()]), deny: Vec::new() };
         self.logic().filter(&rules, &[tool.to_owned()]).is_ok_and(|kept| !kept.is_empty())
+    }
+
+    /// Masks a text of a server as its results are masked, by the current configuration; none if it cannot be masked.
+    pub(super) fn mask(&self, server: &ServerConfig, text: String) -> Option<String> {
+        let config = self.config();
+        // A server that is no longer configured keeps its last masks.
+        let current = config.servers.iter().find(|known| known.id == server.id).unwrap_or(server);
+        if [&config.settings.masking, &current.masking].into_iter().all(|masking| *masking == Masking::default()) {
+            return Some(text);
+        }
+        self.logic().mask(&masks_of(&config.settings, current), &text).ok()?.ok()
     }
 
     /// Finds the rules about a server that match none of these tools, and logs the new ones.

@@ -375,6 +375,7 @@ impl Link {
             attempt.stop().await;
         }
         if let Some(connection) = connection {
+            self.opener.log.add_event("the connection is closed");
             connection.session.close().await;
         }
     }

@@ -15,7 +15,7 @@ use super::era::{Era, LEGACY_VERSIONS, MODERN_VERSION, Protocol};
 use super::handler::{Handler, NullHandler};
 use super::message_log::{MaskMessage, MessageLog};
 use super::request_meta::{RequestMeta, client_info};
-use super::wire::{RequestTimeouts, Wire, WireRequest};
+use super::wire::{OnStderr, RequestTimeouts, Wire, WireRequest};
 use super::{Caller, Peer, Reply, Session, params};
 use crate::config::secrets::Secrets;
 use crate::failure::{Failure, RequestError};
@@ -40,6 +40,8 @@ pub struct SessionOptions {
     pub secrets: Arc<Mutex<Secrets>>,
     /// Masks messages for the log, which has them at level `trace`; `None` means that nothing is masked.
     pub mask_message: Option<MaskMessage>,
+    /// Receives each line that the server writes to its standard error, with nothing removed from it.
+    pub on_stderr: Option<OnStderr>,
 }
 
 impl Default for SessionOptions {
@@ -52,6 +54,7 @@ impl Default for SessionOptions {
             handler: Arc::new(NullHandler),
             secrets: Arc::default(),
             mask_message: None,
+            on_stderr: None,
         }
     }
 }
@@ -303,8 +306,9 @@ impl Handshake<'_> {
     }
 
     async fn connect(&self, endpoint: &Endpoint) -> Result<Wire, RequestError> {
-        let SessionOptions { handler, secrets, mask_message, .. } = self.options;
-        let open = Wire::open(endpoint, Arc::clone(handler), secrets, MessageLog::new(mask_message.clone()));
+        let SessionOptions { handler, secrets, mask_message, on_stderr, .. } = self.options;
+        let log = MessageLog::new(mask_message.clone());
+        let open = Wire::open(endpoint, Arc::clone(handler), secrets, log, on_stderr.clone());
         let late = |_| RequestError::unsent(Failure::Connect(format!("no connection within {:?}", self.options.limit)));
         tokio::time::timeout_at(self.deadline, open).await.map_err(late)?
     }

@@ -26,6 +26,9 @@ use crate::transport::{self, Delivery, Outgoing, RequestId, ServerStream, Transp
 use credential_filter::CredentialFilter;
 use inbox::{HandshakeResult, Inbox};
 
+/// Receives a line that a server wrote to its standard error.
+pub type OnStderr = Arc<dyn Fn(&[u8]) + Send + Sync>;
+
 /// A connection on which requests are matched with their answers.
 pub(super) struct Wire {
     inbox: Arc<Inbox>,
@@ -63,10 +66,13 @@ impl Wire {
         handler: Arc<dyn Handler>,
         secrets: &Arc<Mutex<Secrets>>,
         log: MessageLog,
+        on_stderr: Option<OnStderr>,
     ) -> Result<Wire, RequestError> {
         let filter = Arc::new(CredentialFilter::new(endpoint, Arc::clone(secrets)));
         let web = matches!(endpoint, Endpoint::Http(_));
-        let inbox = Arc::new(Inbox::new(handler, Arc::clone(&filter), log, web));
+        let mut inbox = Inbox::new(handler, Arc::clone(&filter), log, web);
+        inbox.on_stderr = on_stderr;
+        let inbox = Arc::new(inbox);
         let opened = transport::open(endpoint, Arc::clone(&inbox) as _).await;
         let transport = opened.map_err(|failed| filter.failed(failed))?;
         inbox.attach(&transport);

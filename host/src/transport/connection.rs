@@ -67,13 +67,16 @@ pub enum ServerStream {
     None,
 }
 
-/// Receives what a server sends; neither method blocks.
+/// Receives what a server sends; no method blocks.
 pub trait Receive: Send + Sync + 'static {
     /// Receives one message or one batch as JSON text; `exchange` is the request whose exchange it came in, if any.
     fn receive(&self, message: Message, exchange: Option<RequestId>);
 
     /// Called once when the connection is over, also after `close`.
     fn closed(&self, why: RequestError);
+
+    /// Receives a line that the server wrote to its standard error, if it has one; nothing is removed from it yet.
+    fn wrote_to_stderr(&self, _line: &[u8]) {}
 }
 
 /// The embedder's own way to connect to a server.

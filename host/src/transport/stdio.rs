@@ -39,7 +39,7 @@ pub(super) async fn open(program: &Program, receiver: Arc<dyn Receive>) -> Resul
     });
     let (over, over_seen) = watch::channel(None);
     let mut stderr_task = JoinSet::new();
-    stderr_task.spawn(stderr::read_stderr(stderr, shared.stderr.clone()).in_current_span());
+    stderr_task.spawn(stderr::read_stderr(stderr, shared.stderr.clone(), receiver.clone()).in_current_span());
     let supervisor = ProcessSupervisor {
         shared: shared.clone(),
         child,

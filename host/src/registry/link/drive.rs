@@ -9,7 +9,7 @@ use tracing::{Instrument, debug, error, info, warn};
 
 use super::super::RegistryLifetime;
 use super::super::owned_task::OwnedTask;
-use super::super::status::{ConnectionScope, LastError};
+use super::super::status::{ConnectionScope, LastError, state_name};
 use super::connection::{ActiveConnection, ConnectionPermit};
 use super::{Link, State, Unavailable};
 use crate::config::model::{Problem, TransportKind};
@@ -40,6 +40,7 @@ impl Link {
         if server.state != state.machine.state {
             let (from, to) = (state.machine.state, server.state);
             self.span().in_scope(|| info!(?from, ?to, "server state changed"));
+            self.opener.log.add_event(&format!("the server is {}, and was {}", state_name(to), state_name(from)));
             state.history.since = SystemTime::now();
             context.notices.state_changed();
         }
@@ -110,6 +111,8 @@ impl Link {
         match opened {
             Ok((session, place)) => {
                 debug!(?took, "the server has started");
+                let process = session.pid().map(|pid| format!(" as process {pid}")).unwrap_or_default();
+                self.opener.log.add_event(&format!("the server has started in {took:.1?}{process}"));
                 state.last_failure = None;
                 state.history.started_in = Some(took);
                 state.history.last_peer = Some(session.peer().clone());
@@ -149,6 +152,7 @@ impl Link {
     /// Logs why a server is not available: the first time as a warning, then at debug level. A one-shot caller gets the
     /// error itself, so its log is quiet.
     pub(super) fn log_problem(&self, first: bool, what: &str, why: &dyn std::fmt::Display) {
+        self.opener.log.add_event(&format!("{what}: {why}"));
         let loud = first && self.opener.context.lifetime == RegistryLifetime::LongRunning;
         self.span().in_scope(|| if loud { warn!("{what}: {why}") } else { debug!("{what}: {why}") });
     }

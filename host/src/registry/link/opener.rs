@@ -6,18 +6,19 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
+use super::super::server_log::ServerLog;
 use super::super::{RegistryContext, RegistryLifetime};
 use super::Unavailable;
-use crate::config::model::{Config, Masking, Problem, ServerConfig};
+use crate::config::model::{Config, Problem, ServerConfig};
 use crate::config::resolve::resolve;
 #[cfg(feature = "oauth")]
 use crate::config::{model::ServerAuth, resolve::resolve_oauth};
-use crate::decide::Decide;
 use crate::failure::{Failure, ProcessExit, RequestError, RpcError};
-use crate::gate_settings::masks_of;
 #[cfg(feature = "oauth")]
 use crate::oauth::Account;
-use crate::session::{ActiveCallers, Handler, MaskMessage, Protocol, ServerQuestion, Session, SessionOptions, Topics};
+use crate::session::{
+    ActiveCallers, Handler, MaskMessage, OnStderr, Protocol, ServerQuestion, Session, SessionOptions, Topics,
+};
 use crate::transport::BoxFuture;
 use crate::transport::authorize::Authorize;
 #[cfg(feature = "oauth")]
@@ -37,6 +38,8 @@ pub(super) struct SessionOpener {
     session: Option<String>,
     /// The era of the last session, so that the next one need not probe.
     era: Mutex<Option<Protocol>>,
+    /// What the server wrote, and what became of it.
+    pub(super) log: Arc<ServerLog>,
     /// The endpoint of the last connection.
     last_endpoint: Mutex<Option<Endpoint>>,
     /// The OAuth account with the server, once it was resolved.
@@ -51,6 +54,7 @@ impl SessionOpener {
         server_index: usize,
         session: Option<String>,
     ) -> Self {
+        let log = context.logs.of(&config.servers[server_index].id);
         SessionOpener {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             context,
@@ -58,6 +62,7 @@ impl SessionOpener {
             server_index,
             session,
             era: Mutex::default(),
+            log,
             last_endpoint: Mutex::default(),
             #[cfg(feature = "oauth")]
             account: Mutex::default(),
@@ -103,6 +108,7 @@ impl SessionOpener {
             handler,
             secrets,
             mask_message: Some(self.mask_message()),
+            on_stderr: Some(self.on_stderr()),
         };
         let mut opened = Session::open(&endpoint, &options).await;
         if let (Err(failed), Some(_)) = (&opened, remembered)
@@ -129,15 +135,14 @@ impl SessionOpener {
         let opener = Arc::downgrade(self);
         Arc::new(move |text: String| {
             let opener = opener.upgrade()?;
-            let config = opener.context.config();
-            let server = opener.server();
-            // The current masks; a server that is no longer configured keeps its last ones.
-            let current = config.servers.iter().find(|known| known.id == server.id).unwrap_or(server);
-            if [&config.settings.masking, &current.masking].into_iter().all(|masking| *masking == Masking::default()) {
-                return Some(text);
-            }
-            opener.context.logic().mask(&masks_of(&config.settings, current), &text).ok()?.ok()
+            opener.context.mask(opener.server(), text)
         })
+    }
+
+    /// Returns a function that keeps what the server writes to its standard error.
+    fn on_stderr(&self) -> OnStderr {
+        let log = Arc::clone(&self.log);
+        Arc::new(move |line| log.add_stderr(line))
     }
 
     /// Reports whether the endpoint has changed since the last connection; if it cannot be resolved, logs that and

@@ -12,6 +12,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
+use super::OnStderr;
 use super::credential_filter::CredentialFilter;
 use super::pending::{PendingRequests, Progress, ResponseMatch};
 use crate::failure::{Failure, RequestError, RpcError};
@@ -45,6 +46,8 @@ pub(super) struct Inbox {
     answering: Mutex<AnswerTasks>,
     questions: Arc<Mutex<OpenQuestions>>,
     warnings: AtomicU64,
+    /// Receives lines of standard error.
+    pub(super) on_stderr: Option<OnStderr>,
 }
 
 /// The result of the handshake.
@@ -107,6 +110,7 @@ impl Inbox {
             answering: Mutex::default(),
             questions: Arc::default(),
             warnings: AtomicU64::new(0),
+            on_stderr: None,
         }
     }
 
@@ -369,6 +373,12 @@ impl Receive for Inbox {
         debug!("the connection is closed: {}", self.filter.failed(why.clone()));
         self.pending.close(why);
         let _ = self.events.send(ServerEvent::Closed);
+    }
+
+    fn wrote_to_stderr(&self, line: &[u8]) {
+        if let Some(on_stderr) = &self.on_stderr {
+            on_stderr(line);
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! A server's standard error: each line is logged, and the last ones are kept for errors.
+//! A server's standard error: each line goes to the receiver and the log, and the last ones are kept for errors.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,6 +8,7 @@ use tokio::net::unix::pipe;
 use super::excerpt;
 use crate::config::secrets::Secrets;
 use crate::lock::lock;
+use crate::transport::connection::Receive;
 use crate::visible::cut;
 
 /// The end of the output, without secrets.
@@ -25,17 +26,15 @@ struct TailBytes {
 }
 
 /// Reads until the end without pause, so that the server never has to wait.
-pub(super) async fn read_stderr(mut pipe: pipe::Receiver, tail: Arc<StderrTail>) {
+pub(super) async fn read_stderr(mut pipe: pipe::Receiver, tail: Arc<StderrTail>, receiver: Arc<dyn Receive>) {
     let mut buffer = vec![0; READ];
-    let mut log = LineLogger { line: Vec::new(), secrets: tail.secrets.clone() };
+    let mut lines = LineSplitter { line: Vec::new(), secrets: tail.secrets.clone(), receiver };
     loop {
         match pipe.read(&mut buffer).await {
             Ok(0) => break,
             Ok(count) => {
                 tail.push(&buffer[..count]);
-                if tracing::enabled!(tracing::Level::DEBUG) {
-                    log.push(&buffer[..count]);
-                }
+                lines.push(&buffer[..count]);
             }
             Err(error) => {
                 tracing::debug!(%error, "reading the server's standard error failed");
@@ -43,7 +42,7 @@ pub(super) async fn read_stderr(mut pipe: pipe::Receiver, tail: Arc<StderrTail>)
             }
         }
     }
-    log.end_line();
+    lines.end_line();
 }
 
 impl StderrTail {
@@ -93,16 +92,17 @@ fn names_error(line: &str) -> bool {
     !line.starts_with(char::is_whitespace) && ERRORS.iter().any(|word| line.contains(word))
 }
 
-/// Assembles lines from chunks, and logs them.
-struct LineLogger {
+/// Assembles lines from chunks, and passes them on.
+struct LineSplitter {
     line: Vec<u8>,
     secrets: Secrets,
+    receiver: Arc<dyn Receive>,
 }
 
-impl LineLogger {
+impl LineSplitter {
     fn push(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let room = MOST_LOGGED.saturating_sub(self.line.len());
+            let room = MOST_LINE.saturating_sub(self.line.len());
             self.line.extend_from_slice(&piece[..piece.len().min(room)]);
             if piece.ends_with(b"\n") {
                 self.end_line();
@@ -113,6 +113,7 @@ impl LineLogger {
     fn end_line(&mut self) {
         let line = self.line.trim_ascii_end();
         if !line.is_empty() {
+            self.receiver.wrote_to_stderr(line);
             tracing::debug!(line = excerpt::of(line, MOST_SHOWN, &self.secrets), "standard error");
         }
         self.line.clear();
@@ -123,7 +124,8 @@ const READ: usize = 64 * 1024;
 const MOST_BYTES: usize = 16 * 1024;
 const MOST_LINES: usize = 20;
 const MOST_SHOWN: usize = 1000;
-const MOST_LOGGED: usize = 4 * MOST_SHOWN + 4;
+/// More than is shown of a line, so that what is removed from it is whole.
+const MOST_LINE: usize = 8 * 1024;
 const ERRORS: [&str; 4] = ["error", "exception", "panic", "fatal"];
 
 #[cfg(test)]
