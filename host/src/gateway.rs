@@ -2,6 +2,7 @@
 
 pub mod api;
 mod bounds;
+mod call_filter;
 mod choice;
 pub mod client;
 mod client_session;
@@ -12,7 +13,7 @@ mod metrics;
 pub mod pages;
 mod peer_message;
 mod recent;
-mod recorded;
+pub(crate) mod recorded;
 mod refusal;
 pub mod replica;
 mod seal;
@@ -32,12 +33,13 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+pub use call_filter::CallFilter;
 pub use choice::Choice;
 pub use client_session::outcome::KEY as OUTCOME;
 pub use client_session::relay::Relay;
 pub use limits::{ConnectionTimeouts, GatewayLimits, StreamLimits};
 pub use load::{LoadLimiter, LoadStats, RefusalCounts, RefusalReason};
-pub use recent::{RecentCall, RecentCalls};
+pub use recent::{CallPage, RecentCall, RecentCalls};
 pub use replica::ReplicaId;
 
 use crate::config::model::{Config, ListMode};

@@ -10,8 +10,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::call_filter::CallFilter;
 use super::client::Principal;
-use super::recent::RecentCall;
+use super::recent::{CallPage, RecentCall};
 use super::visible_servers::VisibleServers;
 use super::{Gateway, bounds, metrics};
 use crate::agent::RememberedAgent;
@@ -20,7 +21,7 @@ use crate::gate::{CallEvent, CallOptions, Gate, GateView, OnEvent};
 use crate::json::to_raw;
 use crate::lock::lock;
 use crate::logic::types::execution::{Code, ToolCall};
-use crate::registry::{ReadinessReport, ServerStatus, state_name};
+use crate::registry::{LogLine, LogPage, ReadinessReport, ServerStatus, state_name};
 use crate::shadow::{self, Divergence, ShadowCounts};
 use crate::store::UNREACHABLE;
 use crate::words::NamedCase;
@@ -160,11 +161,24 @@ impl Gateway {
         })
     }
 
-    /// Lists recent calls, newest first: the principal's own, or all for admins.
-    pub fn calls(&self, principal: &Principal, most: usize) -> ApiResponse {
+    /// Lists recent calls, newest first: the principal's own, or all for admins; all that are kept, or those after the
+    /// one with a number.
+    pub fn calls(&self, principal: &Principal, filter: &CallFilter, after: Option<u64>, most: usize) -> ApiResponse {
         let own = |call: &RecentCall| principal.admin || call.principal == principal.name;
-        let calls: Vec<_> = self.recent().last(most, own).iter().map(call_json).collect();
-        self.redacted(&json!({"calls": calls}).to_string())
+        let CallPage { calls, last, lost } = self.recent().page(after, most, |call| own(call) && filter.matches(call));
+        let calls: Vec<_> = calls.iter().map(call_json).collect();
+        self.redacted(&json!({"calls": calls, "last": last, "lost": lost}).to_string())
+    }
+
+    /// Lists what a server wrote to its standard error last, and what became of it, after the line with this number.
+    pub fn server_log(&self, server: &str, after: u64) -> ApiResponse {
+        let Some(LogPage { lines, last, lost }) = self.registry().server_log(server, after) else {
+            return error(404, &format!("no server {server:?} is configured"));
+        };
+        let lines = lines.into_iter().map(|LogLine { number, at, source, text }| {
+            json!({"number": number, "at": timestamp(at), "source": source.name(), "text": text})
+        });
+        reply(200, &json!({"server": server, "lines": lines.collect::<Vec<_>>(), "last": last, "lost": lost}))
     }
 
     /// Lists the agents that have seen something that rules remember: the principal's own, or all for admins.

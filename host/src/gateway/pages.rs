@@ -12,6 +12,7 @@ use url::form_urlencoded;
 
 use super::Gateway;
 use super::api::ApiResponse;
+use super::call_filter::CallFilter;
 use super::client::Principal;
 use super::http::{PageBody, PageEvent, PageHandler, PageRequest, PageResponse};
 use crate::transport::BoxFuture;
@@ -60,6 +61,7 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
     let (method, allowed) = match path {
         ["mcp", "tools"] | ["mcp", "tools", "search" | "cost"] => (Method::GET, READ),
         ["servers"] | ["calls"] | ["shadow"] | ["context"] | ["events"] | ["metrics"] => (Method::GET, READ),
+        ["servers", _, "log"] => (Method::GET, READ),
         ["servers", _, "enable" | "disable" | "reconnect"] | ["mcp", "call"] | ["context", "reset"] => {
             (Method::POST, "POST")
         }
@@ -68,16 +70,21 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
     if request.method != method {
         return not_allowed(&request.method, allowed);
     }
-    // A listener without tokens lets everybody read, but only a token may change something.
-    if method == Method::POST && *principal == Principal::anybody() {
+    // What servers write is for admins alone, because it may be about anybody's calls.
+    let is_log = matches!(path, ["servers", _, "log"]);
+    // A listener without tokens lets everybody read the rest, but only a token may change something.
+    if (is_log || method == Method::POST) && *principal == Principal::anybody() {
         return unauthorized(TOKEN);
+    }
+    if is_log && !principal.admin {
+        return failure(403, "the log of a server is for admins; admin: true is needed");
     }
     if method == Method::POST && !principal.admin {
         return failure(403, "this token is read-only; admin: true is needed");
     }
     // Scrapers and probes may add parameters of their own to the pages outside the API.
     let query = request.query.as_deref().filter(|_| versioned.is_some()).unwrap_or_default();
-    let Parameters { query, limit, recorded } = match read_parameters(query, path) {
+    let Parameters { query, limit, recorded, after, filter } = match read_parameters(query, path) {
         Ok(parameters) => parameters,
         Err(error) => return failure(400, &error),
     };
@@ -95,8 +102,9 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
         ["mcp", "tools", "cost"] => gateway.tool_costs(principal).await.unwrap_or_else(|error| error),
         ["context"] => gateway.agents(principal).await.unwrap_or_else(|error| error),
         ["context", "reset"] => gateway.reset_agents(&request.body).await.unwrap_or_else(|error| error),
-        ["calls"] if recorded => gateway.recorded_calls(principal, limit).await.unwrap_or_else(|error| error),
-        ["calls"] => gateway.calls(principal, limit),
+        ["calls"] if recorded => gateway.recorded_calls(principal, filter, limit).await.unwrap_or_else(|error| error),
+        ["calls"] => gateway.calls(principal, &filter, after, limit),
+        ["servers", server, "log"] => gateway.server_log(server, after.unwrap_or_default()),
         ["shadow"] => gateway.shadow_report(principal, limit),
         ["servers", server, action] => match gateway.act(server, action) {
             Some(reply) => reply,
@@ -115,12 +123,21 @@ struct Parameters {
     limit: usize,
     /// Whether calls are taken from records.
     recorded: bool,
+    /// The number of the entry after which the page begins.
+    after: Option<u64>,
+    /// Which calls are wanted.
+    filter: CallFilter,
 }
 
 /// Returns the parameters of a page, or the error that names the parameter that it cannot take or misses.
 fn read_parameters(text: &str, path: &[&str]) -> Result<Parameters, String> {
     let (taken, hint): (&[&str], _) = match path {
-        ["calls"] => (&["limit", "recorded"], "this page takes limit and recorded, such as limit=100&recorded=true"),
+        ["calls"] => (
+            &["limit", "recorded", "after", "since", "server", "tool", "principal", "code"],
+            "this page takes limit, recorded, after, since, server, tool, principal and code, such as \
+             limit=100&code=timeout",
+        ),
+        ["servers", _, "log"] => (&["after"], "this page takes after, such as after=120"),
         ["shadow"] => (&["limit"], "this page takes limit, such as limit=100"),
         ["mcp", "tools", "search"] => {
             (&["query", "limit"], "this page takes query and limit, such as query=read+a+file&limit=10")
@@ -128,6 +145,7 @@ fn read_parameters(text: &str, path: &[&str]) -> Result<Parameters, String> {
         _ => (&[], "this page takes none"),
     };
     let (mut query, mut limit, mut recorded) = (None::<String>, None::<usize>, None::<bool>);
+    let (mut after, mut filter) = (None::<u64>, CallFilter::default());
     for (name, value) in form_urlencoded::parse(text.as_bytes()) {
         if !taken.contains(&&*name) {
             return Err(format!("unknown parameter {name:?}: {hint}"));
@@ -141,6 +159,11 @@ fn read_parameters(text: &str, path: &[&str]) -> Result<Parameters, String> {
                 let wrong = |_| format!("recorded must be true or false, not {value:?}");
                 recorded.replace(value.parse().map_err(wrong)?).is_some()
             }
+            "after" => {
+                let wrong = |_| format!("after must be the number `last` of an earlier answer, not {value:?}");
+                after.replace(value.parse().map_err(wrong)?).is_some()
+            }
+            name if CallFilter::PARAMETERS.contains(&name) => filter.set(name, value.trim())?,
             _ => query.replace(value.trim().to_owned()).is_some(),
         };
         if is_repeated {
@@ -151,7 +174,13 @@ fn read_parameters(text: &str, path: &[&str]) -> Result<Parameters, String> {
     if query.is_empty() && taken.contains(&"query") {
         return Err("parameter query is missing: say what the tool should do, such as query=read+a+file".to_owned());
     }
-    Ok(Parameters { query, limit: limit.unwrap_or(100), recorded: recorded.unwrap_or(false) })
+    let recorded = recorded.unwrap_or(false);
+    if recorded && after.is_some() {
+        return Err(
+            "after counts the calls of this gateway, and recorded=true lists those of others too: use since".to_owned()
+        );
+    }
+    Ok(Parameters { query, limit: limit.unwrap_or(100), recorded, after, filter })
 }
 
 /// Sends an event whenever something has changed, at most ten times a second.
@@ -164,10 +193,11 @@ fn events(gateway: &Arc<Gateway>) -> PageResponse {
         let mut servers = registry.states_changed();
         let mut tools = registry.tools_changed();
         let mut calls = gateway.recent().changed();
+        let mut logs = registry.logs_changed();
         let mut draining = gateway.draining_changed();
-        let mut news = [true; 3];
+        let mut news = [true; 4];
         loop {
-            let data = json!({"servers": news[0], "calls": news[1], "tools": news[2]}).to_string();
+            let data = json!({"servers": news[0], "calls": news[1], "tools": news[2], "logs": news[3]}).to_string();
             if sender.send(PageEvent { name: Some("change".to_owned()), data }).await.is_err() {
                 return;
             }
@@ -177,9 +207,10 @@ fn events(gateway: &Arc<Gateway>) -> PageResponse {
                 _ = draining.changed() => 0,
                 _ = calls.changed() => 1,
                 _ = tools.changed() => 2,
+                _ = logs.changed() => 3,
             };
             tokio::time::sleep(PAUSE).await;
-            let channels = [&mut servers, &mut calls, &mut tools];
+            let channels = [&mut servers, &mut calls, &mut tools, &mut logs];
             for (place, (news, channel)) in news.iter_mut().zip(channels).enumerate() {
                 *news = place == first || channel.has_changed().unwrap_or(false);
                 channel.mark_unchanged();
@@ -229,7 +260,7 @@ const TOKEN: &str = "this needs a token: open the dashboard with the link that `
                      terminal, or give an admin a token in gateway.tokens";
 /// The error for a path that the API does not have.
 const NO_PAGE: &str = "the API has no such page: it has servers, servers/ID/enable, servers/ID/disable, \
-                       servers/ID/reconnect, mcp/tools, mcp/tools/search, mcp/tools/cost, mcp/call, calls, shadow, \
+                       servers/ID/reconnect, servers/ID/log, mcp/tools, mcp/tools/search, mcp/tools/cost, mcp/call, calls, shadow, \
                        context, context/reset, events and metrics";
 /// The methods of a read-only page.
 const READ: &str = "GET, HEAD";

@@ -69,6 +69,19 @@ pub struct RecentCalls {
 struct CallBuffer {
     calls: VecDeque<RecentCall>,
     bytes: usize,
+    /// The number of the last call, from 1.
+    last: u64,
+}
+
+/// Some of the recent calls.
+#[derive(Debug, Clone)]
+pub struct CallPage {
+    /// The calls, newest first.
+    pub calls: Vec<RecentCall>,
+    /// The number of the last call that was looked at, after which the next page begins.
+    pub last: u64,
+    /// How many calls after the given one are no longer kept.
+    pub lost: u64,
 }
 
 impl RecentCalls {
@@ -77,6 +90,7 @@ impl RecentCalls {
         let call = call.shortened();
         let mut kept = lock(&self.buffer);
         kept.bytes += call.size();
+        kept.last += 1;
         kept.calls.push_back(call);
         while kept.calls.len() > MOST || kept.bytes > MOST_BYTES {
             let Some(oldest) = kept.calls.pop_front() else { break };
@@ -86,9 +100,30 @@ impl RecentCalls {
         self.count.send_modify(|count| *count += 1);
     }
 
-    /// Returns up to `most` matching calls, newest first.
-    pub fn last(&self, most: usize, wanted: impl Fn(&RecentCall) -> bool) -> Vec<RecentCall> {
-        lock(&self.buffer).calls.iter().rev().filter(|call| wanted(call)).take(most).cloned().collect()
+    /// Returns up to `most` matching calls: the newest ones, or the oldest ones after the call with a number, so that
+    /// who asks again and again misses none. A number that is not reached yet belongs to an earlier gateway, so all
+    /// calls are new.
+    pub fn page(&self, after: Option<u64>, most: usize, wanted: impl Fn(&RecentCall) -> bool) -> CallPage {
+        let kept = lock(&self.buffer);
+        let forgotten = kept.last - kept.calls.len() as u64;
+        let Some(after) = after.map(|after| if after > kept.last { 0 } else { after }) else {
+            let calls = kept.calls.iter().rev().filter(|call| wanted(call)).take(most).cloned().collect();
+            return CallPage { calls, last: kept.last, lost: 0 };
+        };
+        let new = (forgotten + 1..).zip(&kept.calls).filter(|(number, call)| *number > after && wanted(call));
+        let (mut new, mut calls) = (new.peekable(), Vec::new());
+        let mut last = after;
+        while calls.len() < most
+            && let Some((number, call)) = new.next()
+        {
+            last = number;
+            calls.push(call.clone());
+        }
+        if new.peek().is_none() {
+            last = kept.last;
+        }
+        calls.reverse();
+        CallPage { calls, last, lost: forgotten.saturating_sub(after) }
     }
 
     /// Returns a count of calls, which changes with each call.
@@ -135,7 +170,7 @@ mod tests {
         let sizes = |kept: &CallBuffer| (kept.calls.len(), kept.bytes);
         let (count, bytes) = sizes(&lock(&recent.buffer));
         assert!(bytes <= MOST_BYTES && (30..500).contains(&count), "{count} calls, {bytes} bytes");
-        let newest = &recent.last(1, |_| true)[0];
+        let newest = &recent.page(None, 1, |_| true).calls[0];
         assert!(newest.name.starts_with("599n") && newest.name.ends_with('…') && newest.name.len() <= MOST_NAME);
         assert!(newest.principal.len() <= MOST_NAME && newest.tool.as_ref().unwrap().tool.len() <= MOST_NAME);
         assert!(newest.trace.iter().all(|note| note.len() <= MOST_NOTE));
@@ -144,8 +179,31 @@ mod tests {
         for _ in 0..600 {
             recent.add(call("a", vec!["note".to_owned()]));
         }
-        assert_eq!(recent.last(usize::MAX, |_| true).len(), MOST);
+        assert_eq!(recent.page(None, usize::MAX, |_| true).calls.len(), MOST);
         let sum = lock(&recent.buffer).calls.iter().map(RecentCall::size).sum::<usize>();
         assert_eq!(lock(&recent.buffer).bytes, sum);
+    }
+
+    #[test]
+    fn who_asks_again_and_again_gets_each_call_once_and_learns_how_many_are_gone() {
+        let recent = RecentCalls::default();
+        let add = |count: usize| (0..count).for_each(|number| recent.add(call(&number.to_string(), Vec::new())));
+        let ask = |after, most| {
+            let CallPage { calls, last, lost } = recent.page(Some(after), most, |call| call.name != "1");
+            (calls.into_iter().map(|call| call.name).collect::<Vec<_>>(), last, lost)
+        };
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(ask(0, 9), (names(&[]), 0, 0));
+        add(4);
+        assert_eq!(ask(0, 2), (names(&["2", "0"]), 3, 0));
+        assert_eq!(ask(3, 2), (names(&["3"]), 4, 0));
+        assert_eq!(ask(4, 2), (names(&[]), 4, 0));
+        // What is not wanted is passed over for good.
+        add(2);
+        assert_eq!(ask(4, 1), (names(&["0"]), 6, 0));
+        add(MOST + 10);
+        let (calls, last, lost) = ask(6, usize::MAX);
+        assert_eq!((calls.len(), last, lost), (MOST, 516, 10));
+        assert_eq!(ask(1000, usize::MAX).2, 16, "the number is of another gateway");
     }
 }

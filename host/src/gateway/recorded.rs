@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::Gateway;
 use super::api::{ApiResponse, call_json, error};
+use super::call_filter::CallFilter;
 use super::client::Principal;
 use super::recent::{MOST, MOST_BYTES, RecentCall};
 use crate::calendar;
@@ -25,7 +26,12 @@ impl Gateway {
     /// Lists the calls that are recorded in all folders, newest first: the principal's own, or all for admins.
     ///
     /// A folder that cannot be read is reported beside the calls of the others.
-    pub async fn recorded_calls(&self, principal: &Principal, most: usize) -> Result<ApiResponse, ApiResponse> {
+    pub async fn recorded_calls(
+        &self,
+        principal: &Principal,
+        filter: CallFilter,
+        most: usize,
+    ) -> Result<ApiResponse, ApiResponse> {
         let own = self.registry().recorder().map(|recorder| recorder.options().dir.clone());
         let others = self.state.active().options.records.clone();
         if own.is_none() && others.is_empty() {
@@ -33,8 +39,11 @@ impl Gateway {
         }
         let principal = principal.clone();
         let query = move || {
+            // The folder is created when the first call is recorded.
+            let own = own.filter(|dir| !is_missing(dir));
+            let dirs = folder::distinct(&own.into_iter().chain(others).collect::<Vec<_>>());
             let budget = ReadBudget { bytes: MOST_READ, until: Instant::now() + READ };
-            list(own, others, &principal, most, budget)
+            list(&dirs, &principal, &filter, &ListLimits { most, calls: MOST, bytes: MOST_BYTES }, budget)
         };
         let body = self.record_queries.run(query).await?;
         Ok(self.redacted(&body.to_string()))
@@ -68,20 +77,38 @@ impl RecordQueries {
     }
 }
 
-/// Reads the newest calls of these folders, of which the first is written by this gateway.
-fn list(own: Option<PathBuf>, others: Vec<PathBuf>, principal: &Principal, most: usize, budget: ReadBudget) -> Value {
-    // The folder is created when the first call is recorded.
-    let is_missing = |dir: &PathBuf| dir.metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-    let own = own.filter(|dir| !is_missing(dir));
-    let dirs = folder::distinct(&own.into_iter().chain(others).collect::<Vec<_>>());
-    let mut records = NewestRecords::of(&dirs, (!principal.admin).then_some(&principal.name), budget);
+/// How many calls are listed.
+pub(crate) struct ListLimits {
+    /// How many are asked for.
+    pub most: usize,
+    /// The most calls of any list.
+    pub calls: usize,
+    /// The most bytes of any list.
+    pub bytes: usize,
+}
+
+/// Reads the newest calls of these folders that the filter lets through: the principal's own, or all for admins.
+pub(crate) fn list(
+    dirs: &[PathBuf],
+    principal: &Principal,
+    filter: &CallFilter,
+    limits: &ListLimits,
+    budget: ReadBudget,
+) -> Value {
+    let mut records = NewestRecords::of(dirs, (!principal.admin).then_some(&principal.name), budget);
     let (mut calls, mut bytes, mut is_cut) = (Vec::new(), 0, false);
-    while calls.len() < most
+    while calls.len() < limits.most
         && let Some((folder, record)) = records.next()
     {
         let call = RecordedCall::new(folder, record);
+        if filter.since.is_some_and(|since| call.call.at + DISORDER < since) {
+            break;
+        }
+        if !filter.matches(&call.call) {
+            continue;
+        }
         bytes += call.call.size();
-        is_cut = calls.len() == MOST || bytes > MOST_BYTES;
+        is_cut = calls.len() == limits.calls || bytes > limits.bytes;
         if is_cut {
             break;
         }
@@ -100,18 +127,24 @@ fn list(own: Option<PathBuf>, others: Vec<PathBuf>, principal: &Principal, most:
     json!({"calls": calls, "problems": problems})
 }
 
+/// Reports whether a folder does not exist.
+fn is_missing(dir: &Path) -> bool {
+    dir.metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
 /// A call from a record.
-struct RecordedCall {
+pub(crate) struct RecordedCall {
     /// The index of the folder.
     folder: usize,
     /// Whether the record names a principal.
     is_named: bool,
     /// The call, cut as recent calls are.
-    call: RecentCall,
+    pub call: RecentCall,
 }
 
 impl RecordedCall {
-    fn new(folder: usize, record: Record) -> Self {
+    /// Reads the call from a record in the folder with this index.
+    pub(crate) fn new(folder: usize, record: Record) -> Self {
         let (tool, is_named) = (record.tool().cloned(), record.principal.is_some());
         let requests = record.directives().filter(|directive| directive.kind() == "request").count();
         let Record { id, at, ms, principal, name, mut steps, .. } = record;
@@ -129,7 +162,7 @@ impl RecordedCall {
     }
 
     /// Describes the call as a recent call is described, with the path of its folder.
-    fn to_json(&self, path: Option<String>) -> Value {
+    pub(crate) fn to_json(&self, path: Option<String>) -> Value {
         let mut json = call_json(&self.call);
         if !self.is_named {
             json["principal"] = Value::Null;
@@ -145,6 +178,8 @@ const NO_RECORDS: &str = "this gateway knows no records: set `record: true`, or 
 const QUEUE: Duration = Duration::from_secs(5);
 /// How long a query reads.
 const READ: Duration = Duration::from_secs(5);
+/// How much earlier than the calls before it in a file a call may have ended, since calls are not recorded at once.
+const DISORDER: Duration = Duration::from_secs(60);
 /// How much a query reads.
 const MOST_READ: u64 = 64 << 20;
 

@@ -140,7 +140,7 @@ fn the_socket_serves_the_same_pages_as_http() {
         ("/health", r#"{"status":"ok"}"#),
         ("/ready", r#""ready":true"#),
         ("/api/v1/mcp/tools", r#""name":"demo__add""#),
-        ("/api/v1/calls", r#"{"calls":[]}"#),
+        ("/api/v1/calls", r#"{"calls":[],"last":0,"lost":0}"#),
         ("/metrics", "\ntoolgate_listener_connections{listener=\"socket\"} "),
         ("/metrics", "toolgate_listener_connections{listener=\"http\"} 0\n"),
         ("/metrics", "toolgate_listener_refused_total{listener=\"http\",reason=\"rate\"} 0\n"),
