@@ -6,9 +6,11 @@ mod agents;
 mod auth;
 mod browser;
 mod call;
+mod calls;
 mod check;
 mod completions;
 mod component;
+mod configured_records;
 mod context;
 mod dashboard;
 mod error;
@@ -69,6 +71,8 @@ Examples:
   toolgate tools --search 'read a file'     the tools that do this
   toolgate serve                            one MCP server for all of yours
   toolgate status                           a running gateway and its servers
+  toolgate calls --follow                   what agents call, as it happens
+  toolgate explain last                     the newest recorded call, explained
   toolgate check                            what is wrong, and how to fix it
   toolgate access --diff new.yaml           what a change grants and takes away
   toolgate route                            an example on the demo server
@@ -140,6 +144,8 @@ enum CliCommand {
     Status(status::Args),
     /// Open the page of a running gateway in a browser
     Dashboard(dashboard::Args),
+    /// List what agents called, from a running gateway or from records
+    Calls(calls::Args),
     /// Show what the agents of a running gateway have seen, or forget it
     Context(agents::Args),
     /// Show which tool a name means, how its arguments are read, and why
@@ -224,7 +230,8 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
         }
         CliCommand::Context(args) => context::run_until_signal(agents::run(args, &secrets), async {}),
         CliCommand::Dashboard(args) => context::run_until_signal(dashboard::run(args, &secrets), async {}),
-        CliCommand::Status(args) => context::run_until_signal(status::run(args, &secrets), async {}),
+        CliCommand::Status(args) => context::run_until_stopped(args.watch, status::run(args, &secrets)),
+        CliCommand::Calls(args) => context::run_until_stopped(args.follow, calls::run(config, args, &secrets)),
         CliCommand::Tools(args) => {
             let options = with(&args.servers, ConfigFallback::Demo);
             context::run(options, async |context| tools::run(context, args, || logic.supervisor()).await)

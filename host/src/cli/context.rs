@@ -4,8 +4,9 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use crate::calendar;
 use crate::config;
 use crate::config::duration::{self, DurationUnit};
 use crate::config::lineage::{self, Role};
@@ -314,6 +315,18 @@ pub(super) fn run_until_signal(
     outcome
 }
 
+/// Runs a command until it ends or a signal arrives. A signal is a normal end of a command that goes on until somebody
+/// stops it.
+pub(super) fn run_until_stopped(
+    is_endless: bool,
+    work: impl Future<Output = Result<ExitCode, CliError>>,
+) -> Result<ExitCode, CliError> {
+    match run_until_signal(work, async {}) {
+        Err(CliError::Interrupted) if is_endless => Ok(ExitCode::SUCCESS),
+        outcome => outcome,
+    }
+}
+
 /// Returns an error if no server with this id is configured.
 pub(super) fn check_configured(config: &Config, id: &str) -> Result<(), CliError> {
     let known: Vec<_> = config.servers.iter().map(|server| server.id.as_str()).collect();
@@ -322,6 +335,15 @@ pub(super) fn check_configured(config: &Config, id: &str) -> Result<(), CliError
     }
     let hint = nearest::hint(id, known.iter().copied());
     Err(CliError::NotFound(format!("no server {id:?} is configured; there are: {}{hint}", known.join(", "))))
+}
+
+/// Parses a time in the past: an age, or a date or time.
+pub(super) fn since(text: &str) -> Result<SystemTime, String> {
+    let ago = duration::parse(text, DurationUnit::Seconds).ok().flatten().filter(|ago| !ago.is_zero());
+    let then = ago.and_then(|ago| SystemTime::now().checked_sub(ago));
+    then.or_else(|| calendar::parse(text)).ok_or_else(|| {
+        "write how long ago, such as 7d or 12h, or when, such as 2026-11-15 or 2026-11-15T17:30:00Z".to_owned()
+    })
 }
 
 /// Parses a time span such as `30s`.

@@ -1,33 +1,36 @@
 //! `toolgate explain`: explains one recorded call, step by step.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
-use crate::config::resolve::resolve_record_dir;
 use crate::config::secrets::Secrets;
-use crate::config::variables::Variables;
+use crate::gateway::CallFilter;
 use crate::logic::types::execution::Event;
 use crate::logic::types::rules::Circumstances;
 use crate::logic::types::{Failure, Phase, WaitRange};
 use crate::record::compare::describe_end;
 use crate::record::directive::RecordedDirective;
 use crate::record::line::MaskedPart;
-use crate::record::{self, ForwardedAnswer, FoundRecord, FoundRecords, folder};
+use crate::record::{self, ForwardedAnswer, FoundRecord, FoundRecords, LongerId, folder};
 use serde_json::{Value, json};
 
-use super::context::{self, ConfigFallback};
+use super::calls::recorded;
+use super::configured_records::{ConfiguredRecords, check_folders};
 use super::error::CliError;
 use super::printer::Printer;
-use super::style;
+use super::{style, table};
 
 /// The arguments of `toolgate explain`.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// The id of the call, as the log, `call --json` and `/api/v1/calls` show it
+    /// The id of the call, as `calls`, the log and `call --json` show it, or its beginning; `last` is the newest call
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     id: String,
-    /// The folder of the records, if not the configured one; repeat it for several folders
+    /// The folder of the records, if not that of the configuration; repeat it for several folders
     #[arg(long, value_name = "DIR")]
     record: Vec<PathBuf>,
     /// Print the record as JSON
@@ -39,28 +42,22 @@ pub(super) struct Args {
 pub(super) fn run(config: Option<&Path>, args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<ExitCode, CliError> {
     let printer = Printer(Arc::clone(secrets));
     let dirs = match args.record.as_slice() {
-        [] => {
-            let variables = Variables::from_process();
-            let (config, _) = context::load_config(config, &variables, ConfigFallback::Fail)?;
-            let dir = resolve_record_dir(&config, &variables).map_err(CliError::usage)?;
-            vec![dir.unwrap_or_else(|| folder::default_dir(&variables))]
-        }
+        [] => vec![ConfiguredRecords::find(config)?.dir_with_records()?],
         dirs => folder::distinct(dirs),
     };
-    let FoundRecords { records, damaged } =
-        record::find(&dirs, &args.id).map_err(|error| CliError::Usage(crate::failure::format_chain(&error)))?;
-    let mut distrusted = damaged
-        .iter()
-        .map(|(spot, damage)| format!("the record of call {:?} cannot be trusted: {spot}: {damage}", args.id));
+    let (id, FoundRecords { records, damaged, .. }) = find(&dirs, &args.id, &printer)?;
+    let mut distrusted =
+        damaged.iter().map(|(spot, damage)| format!("the record of call {id:?} cannot be trusted: {spot}: {damage}"));
     let Some((newest, others)) = records.split_first() else {
-        return Err(distrusted.next().map(CliError::ServerError).unwrap_or_else(|| {
-            CliError::NotFound(format!("no call {:?} is recorded in {}", args.id, list(dirs.iter())))
-        }));
+        return Err(distrusted
+            .next()
+            .map(CliError::ServerError)
+            .unwrap_or_else(|| CliError::NotFound(format!("no call {id:?} is recorded in {}", list(dirs.iter())))));
     };
     distrusted.for_each(|text| printer.warn(&text));
     if !others.is_empty() {
         let places = list(records.iter().map(|found| &found.dir));
-        printer.warn(&format!("call {:?} is recorded in {} folders: {places}", args.id, records.len()));
+        printer.warn(&format!("call {id:?} is recorded in {} folders: {places}", records.len()));
     }
     if args.json {
         let mut json = to_json(newest);
@@ -73,6 +70,63 @@ pub(super) fn run(config: Option<&Path>, args: &Args, secrets: &Arc<Mutex<Secret
         printer.print(&style::clean(&stories.join("\n")))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Finds the records of the call with this id or beginning of an id, or of the newest call, and returns its id.
+fn find(dirs: &[PathBuf], wanted: &str, printer: &Printer) -> Result<(String, FoundRecords), CliError> {
+    let find = |id: &str| {
+        let found = record::find(dirs, id);
+        found.map_err(|error| CliError::Usage(crate::failure::format_chain(&error)))
+    };
+    if wanted == LAST {
+        check_folders(dirs, true)?;
+        let id = newest_id(dirs, printer)?;
+        return Ok((id.clone(), find(&id)?));
+    }
+    let found = find(wanted)?;
+    if !found.records.is_empty() || !found.damaged.is_empty() {
+        return Ok((wanted.to_owned(), found));
+    }
+    match found.longer.len() {
+        0 => Ok((wanted.to_owned(), found)),
+        1 => {
+            let id = found.longer.into_keys().next().unwrap_or_default();
+            let found = find(&id)?;
+            Ok((id, found))
+        }
+        _ => Err(CliError::Usage(ambiguous(wanted, found.longer))),
+    }
+}
+
+/// Returns the id of the newest recorded call.
+fn newest_id(dirs: &[PathBuf], printer: &Printer) -> Result<String, CliError> {
+    let (calls, problems) = recorded::newest(dirs, &CallFilter::default(), 1);
+    problems.iter().for_each(|problem| printer.warn(problem));
+    let id = calls.into_iter().next().and_then(|call| Some(call["id"].as_str()?.to_owned()));
+    id.ok_or_else(|| CliError::ServerError(format!("no record in {} can be read", list(dirs.iter()))))
+}
+
+/// Says that several ids begin so, and lists the newest of them.
+fn ambiguous(wanted: &str, longer: BTreeMap<String, LongerId>) -> String {
+    let mut calls: Vec<_> = longer.into_iter().collect();
+    let began = |found: &LongerId| match found {
+        LongerId::Call { at, .. } => at.clone(),
+        LongerId::Damaged => String::new(),
+    };
+    calls.sort_by_key(|(_, found)| Reverse(began(found)));
+    let left = calls.len().saturating_sub(MOST_CANDIDATES);
+    let mut text = format!("several ids begin with {wanted:?}; write more of the one that you mean:");
+    for (id, found) in calls.into_iter().take(MOST_CANDIDATES) {
+        let about = match found {
+            LongerId::Call { at, name } => format!("{at}, {}", table::cut(&name, MOST_NAME)),
+            LongerId::Damaged => "its record is damaged".to_owned(),
+        };
+        text += &format!("\n{id}  {about}");
+    }
+    if left > 0 {
+        text += &format!("\nand {left} more");
+    }
+    text
 }
 
 fn list<'a>(dirs: impl Iterator<Item = &'a PathBuf>) -> String {
@@ -251,3 +305,8 @@ fn describe_hidden(hidden: MaskedPart) -> &'static str {
 }
 
 const MOST_TEXT: usize = 1000;
+/// Stands for the newest call.
+const LAST: &str = "last";
+/// How many calls are named of those that may be meant.
+const MOST_CANDIDATES: usize = 5;
+const MOST_NAME: usize = 60;

@@ -35,6 +35,16 @@ pub(super) struct GatewayArgs {
     ca: Option<PathBuf>,
 }
 
+/// The running gateways that were looked for.
+pub(super) enum RunningGateways {
+    /// There is none.
+    None,
+    /// There is one, with this process id.
+    One(Box<RemoteGateway>, u32),
+    /// There are several.
+    Several,
+}
+
 /// A running gateway.
 pub(super) struct RemoteGateway {
     /// Prints without secrets.
@@ -83,6 +93,35 @@ impl RemoteGateway {
             }
         };
         RemoteGateway::open_socket(&path, limit, secrets).await
+    }
+
+    /// Finds the only running gateway of this user with this configuration, or with any.
+    pub(super) async fn find_only(
+        config: Option<&Path>,
+        limit: Duration,
+        secrets: &Arc<Mutex<Secrets>>,
+    ) -> Result<RunningGateways, CliError> {
+        let running = socket::find_running(&socket::folder(&Variables::from_process())).await.unwrap_or_default();
+        let abouts = running.iter().map(|running| about(&running.path, secrets));
+        let abouts = futures_util::future::join_all(abouts).await;
+        // Neither a link nor another way to write the path makes it another file.
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let is_wanted = |about: &Option<GatewayInfo>| match (config, about) {
+            (None, _) => true,
+            (Some(config), Some(about)) => {
+                about.file.as_deref().is_some_and(|file| real(file.as_ref()) == real(config))
+            }
+            (Some(_), None) => false,
+        };
+        let mut found = running.iter().zip(&abouts).filter(|(_, about)| is_wanted(about)).map(|(running, _)| running);
+        match (found.next(), found.next()) {
+            (None, _) => Ok(RunningGateways::None),
+            (Some(one), None) => Ok(RunningGateways::One(
+                Box::new(RemoteGateway::open_socket(&one.path, limit, secrets).await?),
+                one.pid,
+            )),
+            _ => Ok(RunningGateways::Several),
+        }
     }
 
     /// Opens the gateway at this socket.
@@ -185,19 +224,21 @@ async fn find_socket(
     }
 }
 
-/// Describes a gateway on one line, so that a person can choose one.
-async fn describe(RunningGateway { pid, path }: &RunningGateway, secrets: &Arc<Mutex<Secrets>>) -> String {
+/// Asks a gateway about itself.
+async fn about(socket: &Path, secrets: &Arc<Mutex<Secrets>>) -> Option<GatewayInfo> {
     #[derive(Deserialize)]
     struct ServersPage {
         gateway: GatewayInfo,
     }
-    let about = async {
-        let remote = RemoteGateway::open_socket(path, GLANCE, secrets).await.ok()?;
-        let page = remote.get("api/v1/servers").await.ok()?;
-        serde_json::from_str::<ServersPage>(&page).ok().map(|page| page.gateway)
-    };
+    let remote = RemoteGateway::open_socket(socket, GLANCE, secrets).await.ok()?;
+    let page = remote.get("api/v1/servers").await.ok()?;
+    serde_json::from_str::<ServersPage>(&page).ok().map(|page| page.gateway)
+}
+
+/// Describes a gateway on one line, so that a person can choose one.
+async fn describe(RunningGateway { pid, path }: &RunningGateway, secrets: &Arc<Mutex<Secrets>>) -> String {
     let choice = format!("  --gateway={pid}");
-    let Some(about) = about.await else { return choice };
+    let Some(about) = about(path, secrets).await else { return choice };
     let place = about.address().unwrap_or("standard input and output");
     let file = about.file.as_deref().unwrap_or_default();
     format!("{choice}  for {}, {place}  {file}", age(about.for_s)).trim_end().to_owned()

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use crate::calendar::{self, Utc};
-use crate::config::duration::{self, DurationUnit};
+use crate::calendar::Utc;
+use crate::config::model::Config;
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::logic::InstanceLimits;
@@ -22,7 +22,8 @@ use crate::record::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::context::{self, ConfigFallback};
+use super::configured_records::ConfiguredRecords;
+use super::context::{self, ConfigFallback, ConfigFile};
 use super::error::{self, CliError};
 use super::logic_args::{LogicArgs, component_options};
 use super::printer::Printer;
@@ -32,11 +33,12 @@ use super::table::{self, count_of, cut};
 /// The arguments of `toolgate replay`.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// The folder of the records; those of several folders are replayed together, in the order of time
-    #[arg(value_name = "DIR", required = true)]
+    /// The folder of the records; those of several folders are replayed together, in the order of time. Default: the
+    /// one that the configuration records in, or that of the configuration in use if --config has recorded nothing
+    #[arg(value_name = "DIR")]
     dirs: Vec<PathBuf>,
     /// Only calls since then: an age such as 7d or 12h, or a date or time (UTC) such as 2026-11-15T17:30:00Z
-    #[arg(long, value_name = "TIME", value_parser = since)]
+    #[arg(long, value_name = "TIME", value_parser = context::since)]
     since: Option<SystemTime>,
     /// Only calls of this tool, including refused ones: any form of its name, or a glob
     #[arg(long, value_name = "TOOL")]
@@ -71,10 +73,13 @@ pub(super) fn run(
     secrets: &Arc<Mutex<Secrets>>,
 ) -> Result<ExitCode, CliError> {
     let printer = Printer(Arc::clone(secrets));
-    let config = match config {
-        Some(file) => Some(context::load_config(Some(file), &Variables::from_process(), ConfigFallback::Fail)?.0),
-        None => None,
+    let load = |file| context::load_config(Some(file), &Variables::from_process(), ConfigFallback::Fail);
+    let candidate = config.map(load).transpose()?;
+    let dirs = match args.dirs.as_slice() {
+        [] => vec![default_dir(candidate.as_ref())?],
+        dirs => folder::distinct(dirs),
     };
+    let config = candidate.map(|(config, _)| config);
     // A candidate that loops or wastes memory is stopped early, as a shadow is; the options can lower the limits
     // further.
     let (asked, most) = (logic.limits(), crate::shadow::limits());
@@ -84,7 +89,7 @@ pub(super) fn run(
     };
     let component = if logic.logic.is_some() { Some(logic.component(limits)?) } else { None };
     let backtest = Backtest {
-        dirs: folder::distinct(&args.dirs),
+        dirs,
         candidate: Candidate { component, config: config.map(Arc::new) },
         filter: RecordFilter {
             since: args.since.map(|since| Utc::from(since).to_string()),
@@ -120,6 +125,22 @@ pub(super) fn run(
         }
     }
     Ok(ExitCode::from(if wrong { error::REFUSED } else { 0 }))
+}
+
+/// Returns the folder that `--config` records in; a candidate that never ran has recorded nothing, so then it is that
+/// of the configuration in use.
+fn default_dir(candidate: Option<&(Config, Option<ConfigFile>)>) -> Result<PathBuf, CliError> {
+    let own = candidate.map(|(config, file)| ConfiguredRecords::of(config, file.as_ref())).transpose()?;
+    let dir = match own {
+        Some(own) if own.has_records() => own.dir,
+        Some(own) => match ConfiguredRecords::find(None) {
+            Ok(in_use) if in_use.has_records() => in_use.dir,
+            _ => return Err(own.nothing()),
+        },
+        None => ConfiguredRecords::find(None)?.dir_with_records()?,
+    };
+    style::write_note(&format!("replaying the calls that are recorded in {}", dir.display()));
+    Ok(dir)
 }
 
 /// Creates a progress bar, which only a terminal shows.
@@ -308,15 +329,6 @@ fn to_json(report: &BacktestReport, candidate: &Candidate, ok: bool) -> Value {
         "stopped": report.stopped,
         "changes": counts,
         "groups": report.groups.iter().map(group).collect::<Vec<_>>(),
-    })
-}
-
-/// Parses a time in the past: an age, or a date or time.
-fn since(text: &str) -> Result<SystemTime, String> {
-    let ago = duration::parse(text, DurationUnit::Seconds).ok().flatten().filter(|ago| !ago.is_zero());
-    let then = ago.and_then(|ago| SystemTime::now().checked_sub(ago));
-    then.or_else(|| calendar::parse(text)).ok_or_else(|| {
-        "write how long ago, such as 7d or 12h, or when, such as 2026-11-15 or 2026-11-15T17:30:00Z".to_owned()
     })
 }
 

@@ -19,7 +19,7 @@ use super::remote::{GatewayArgs, RemoteGateway};
 pub(super) struct Args {
     /// Keep running and show what changes, until Ctrl-C
     #[arg(long)]
-    watch: bool,
+    pub watch: bool,
     /// How long to wait for an answer, such as 30s or 2m
     #[arg(long, value_name = "TIME", value_parser = context::time)]
     timeout: Option<Duration>,

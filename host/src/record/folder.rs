@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use crate::calendar::Utc;
 use crate::config::variables::Variables;
+use crate::sha256::sha256_hex;
 
 /// A file of records; files sort by the time when they were started.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,19 +115,42 @@ pub(super) fn stamp(time: SystemTime) -> String {
     Utc::from(time).to_string().replace(['-', ':', '.'], "")
 }
 
-/// Returns the default folder for records, in the user's state folder.
-pub fn default_dir(variables: &Variables) -> PathBuf {
+/// Returns the default folder for the records of a configuration file, in the user's state folder. Each file has a
+/// folder of its own, so that the calls of two projects never mix; a configuration that comes from no file has one too.
+pub fn default_dir(variables: &Variables, config: Option<&Path>) -> PathBuf {
     // A relative path would mean another folder in each working directory.
     let path = |name: &str| variables.non_empty(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = path("XDG_STATE_HOME").or_else(|| path("HOME").map(|home| home.join(".local/state")));
     // Without a state folder, use the working directory, where the user can find the records.
-    state.map_or_else(|| PathBuf::from("toolgate-records"), |state| state.join("toolgate").join("records"))
+    let records =
+        state.map_or_else(|| PathBuf::from("toolgate-records"), |state| state.join("toolgate").join("records"));
+    records.join(config.map_or_else(|| "default".to_owned(), |file| name_of_config(&variables.workspace.join(file))))
+}
+
+/// Returns the name of a configuration file's folder of records: the name of the folder that the file is in, its own
+/// name, and a digest of its path, such as `shop-toolgate-3f9a2c41`.
+fn name_of_config(file: &Path) -> String {
+    // The same file by another path has the same records. A link in place of the file itself is not followed:
+    // Kubernetes has it point elsewhere whenever the file changes.
+    let folder = file.parent().map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.to_owned()));
+    let folder = folder.unwrap_or_default();
+    let path = folder.join(file.file_name().unwrap_or_default());
+    let words = [folder.file_name(), file.file_stem()].into_iter().flatten().map(|word| word.to_string_lossy());
+    let readable = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+    let words = words.map(|word| word.chars().map(readable).take(MOST_WORD).collect::<String>());
+    let words = words.map(|word| word.trim_matches('-').to_owned()).filter(|word| !word.is_empty());
+    let digest = sha256_hex(path.as_os_str().as_encoded_bytes());
+    words.chain([digest[..DIGEST].to_owned()]).collect::<Vec<_>>().join("-")
 }
 
 /// The name of the folder for shared parts.
 pub(super) const PARTS: &str = "parts";
 const PREFIX: &str = "calls-";
 const ENDING: &str = ".jsonl";
+/// The most characters of a word in the name of a configuration's folder.
+const MOST_WORD: usize = 32;
+/// The number of digits of the digest in that name.
+const DIGEST: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -153,8 +177,37 @@ mod tests {
 
     #[test]
     fn the_default_folder_is_among_what_programs_keep() {
-        let of = |variables: &[(&str, &str)]| default_dir(&Variables::of_test(variables));
-        assert_eq!(of(&[("XDG_STATE_HOME", "/state"), ("HOME", "/me")]), Path::new("/state/toolgate/records"));
-        assert_eq!(of(&[("XDG_STATE_HOME", "state"), ("HOME", "/me")]), Path::new("/me/.local/state/toolgate/records"));
+        let of = |variables: &[(&str, &str)]| default_dir(&Variables::of_test(variables), None);
+        assert_eq!(of(&[("XDG_STATE_HOME", "/state"), ("HOME", "/me")]), Path::new("/state/toolgate/records/default"));
+        let home = "/me/.local/state/toolgate/records/default";
+        assert_eq!(of(&[("XDG_STATE_HOME", "state"), ("HOME", "/me")]), Path::new(home));
+    }
+
+    #[test]
+    fn each_configuration_has_a_folder_of_its_own_whatever_its_path_is_called() {
+        let place = tempfile::tempdir().unwrap();
+        let variables = Variables::of_test(&[("XDG_STATE_HOME", "/state")]);
+        let of = |file: &Path| default_dir(&variables, Some(file)).file_name().unwrap().to_str().unwrap().to_owned();
+        for project in ["shop", "shop 2", ".cursor"] {
+            fs::create_dir(place.path().join(project)).unwrap();
+        }
+        let shop = place.path().join("shop/toolgate.yaml");
+        let names = [shop.clone(), place.path().join("shop 2/toolgate.yaml"), place.path().join(".cursor/mcp.json")];
+        let names = names.map(|file| of(&file));
+        for (name, words) in names.iter().zip(["shop-toolgate-", "shop-2-toolgate-", "cursor-mcp-"]) {
+            let digest = name.strip_prefix(words).unwrap_or_else(|| panic!("{name}"));
+            assert!(digest.len() == DIGEST && digest.bytes().all(|digit| digit.is_ascii_hexdigit()), "{name}");
+        }
+        assert_eq!(of(&place.path().join("shop/../shop/toolgate.yaml")), names[0]);
+        assert_ne!(of(&place.path().join("shop/toolgate.yml")), names[0]);
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(place.path().join("shop"), place.path().join("link")).unwrap();
+            assert_eq!(of(&place.path().join("link/toolgate.yaml")), names[0]);
+            // The file itself may be a link that points elsewhere tomorrow.
+            let before = of(&shop);
+            std::os::unix::fs::symlink(place.path().join("elsewhere.yaml"), &shop).unwrap();
+            assert_eq!(of(&shop), before);
+        }
     }
 }

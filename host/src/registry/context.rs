@@ -206,7 +206,7 @@ impl RegistryContext {
         let dir = match &self.record {
             Some(dir) => dir.clone(),
             None => match resolve_record_dir(config, &self.variables) {
-                Ok(dir) => dir.unwrap_or_else(|| record::folder::default_dir(&self.variables)),
+                Ok(dir) => dir,
                 Err(problem) => {
                     warn!("calls are not recorded: {problem}");
                     return None;

@@ -4,6 +4,8 @@ mod access;
 #[cfg(unix)]
 mod book;
 mod call;
+#[cfg(unix)]
+mod calls;
 mod check;
 #[cfg(unix)]
 mod choosing;

@@ -290,6 +290,52 @@ fn one_call_is_explained_step_by_step() {
     assert!(ran.stderr.contains(&told), "{ran:?}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_call_is_explained_by_the_beginning_of_its_id_if_that_means_one() {
+    use crate::serving::Serving;
+    let place = Place::with(json!({"demo": demo()}));
+    let mut serving = Serving::greet(&place, &["--record", "records"]);
+    // Of so many ids, two begin with the same digit.
+    for number in 0..20 {
+        serving.ask("tools/call", json!({"name": "demo__add", "arguments": {"a": number, "b": 0}}));
+    }
+    serving.end();
+    let lines: String =
+        files(&place.path("work/records")).iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let ids: Vec<String> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(ids.len(), 20);
+    let explain = |id: &str| run(&place, &["explain", id, "--record", "records"]);
+    for (number, id) in ids.iter().enumerate() {
+        let begins = (1..)
+            .map(|length| &id[..length])
+            .find(|begin| ids.iter().filter(|other| other.starts_with(*begin)).count() == 1);
+        let ran = explain(begins.unwrap()).ends(0);
+        assert!(ran.stdout.starts_with(&format!("call {id} by local, ")), "{ran:?}");
+        assert!(ran.stdout.contains(&format!("arguments: {{\"a\":{number},\"b\":0}}")), "{ran:?}");
+    }
+    let of = |digit: char| ids.iter().filter(|id| id.starts_with(digit)).collect::<Vec<_>>();
+    let digit = "0123456789abcdef".chars().max_by_key(|digit| of(*digit).len()).unwrap();
+    let ran = explain(&digit.to_string()).ends(2).says(&format!("several ids begin with \"{digit}\"; write more"));
+    let named = of(digit).iter().filter(|id| ran.stderr.contains(**id)).count();
+    assert_eq!(named, of(digit).len().min(5), "{ran:?}");
+    assert!(explain("last").ends(0).stdout.starts_with(&format!("call {} ", ids[19])));
+    explain("").ends(2);
+    explain("zz").ends(5).says("no call \"zz\" is recorded in records");
+    // A record that cannot be trusted is not passed over for another one.
+    let path = files(&place.path("work/records")).pop().unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (newest, begin) = (&ids[19], &ids[19][..12]);
+    let at = text.find(newest).unwrap();
+    std::fs::write(&path, text[..at].to_owned() + &text[at..].replacen("\"a\\\":19", "\"a\\\":20", 1)).unwrap();
+    explain(begin).ends(1).says(&format!("the record of call {newest:?} cannot be trusted: records/"));
+    let ran = explain("last").ends(0).says("1 record is damaged");
+    assert!(ran.stdout.starts_with(&format!("call {} ", ids[18])), "{ran:?}");
+}
+
 #[test]
 fn the_configuration_says_where_calls_are_recorded() {
     let place = Place::configured(&json!({"servers": {"demo": demo()}, "record": {"dir": "../kept"}}));
@@ -299,7 +345,11 @@ fn the_configuration_says_where_calls_are_recorded() {
     // One of the user's own, where none is named.
     let place = Place::configured(&json!({"servers": {"demo": demo()}, "record": true}));
     place.run(&["call", "demo__echo", "text: hi"]).ends(0);
-    assert_eq!(files(&place.path("home/.local/state/toolgate/records")).len(), 1);
+    let folders: Vec<_> = std::fs::read_dir(place.path("home/.local/state/toolgate/records")).unwrap().collect();
+    assert_eq!(folders.len(), 1, "{folders:?}");
+    let folder = folders.into_iter().next().unwrap().unwrap();
+    assert!(folder.file_name().to_str().unwrap().starts_with("home-servers-"), "{folder:?}");
+    assert_eq!(files(&folder.path()).len(), 1);
 }
 
 #[test]

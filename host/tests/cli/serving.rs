@@ -166,6 +166,10 @@ impl Serving {
         kilobytes.parse::<u64>().unwrap() << 10
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.child.id().try_into().unwrap()).unwrap(), signal).unwrap();
     }
@@ -192,6 +196,55 @@ impl Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         // Its servers end with it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A command that goes on printing lines until it is stopped. It ends with the test.
+pub struct Following {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Following {
+    pub fn start(place: &Place, arguments: &[&str]) -> Self {
+        let mut child = place.command(arguments).stderr(Stdio::null()).spawn().expect("the binary starts");
+        let lines = lines(child.stdout.take().unwrap());
+        Following { child, lines }
+    }
+
+    /// The next line that it prints.
+    #[track_caller]
+    pub fn line(&self) -> String {
+        self.lines.recv_timeout(LONG).expect("it prints another line")
+    }
+
+    /// The lines up to the first one with these words.
+    #[track_caller]
+    pub fn until(&self, words: &str) -> Vec<String> {
+        let mut seen = vec![self.line()];
+        while !seen.last().is_some_and(|line| line.contains(words)) {
+            seen.push(self.line());
+        }
+        seen
+    }
+
+    /// Waits for an end that nobody asks it for, and gives the exit code.
+    pub fn until_end(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+
+    /// Presses Ctrl-C, and gives the exit code and the lines that nobody has read.
+    pub fn interrupt(mut self) -> (Option<i32>, Vec<String>) {
+        kill_process(Pid::from_raw(self.child.id().try_into().unwrap()).unwrap(), Signal::INT).unwrap();
+        let code = self.child.wait().unwrap().code();
+        (code, self.lines.iter().collect())
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

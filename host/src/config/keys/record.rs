@@ -8,7 +8,7 @@ type Key = ConfigKey<RecordRules>;
 /// The keys of `record`.
 pub(crate) const RECORD: &[Key] = &[
     Key::new("dir", KeyForm::UnexpandedText(|record, text| record.dir = Some(text)))
-        .about("The folder, relative to this file; default: ~/.local/state/toolgate/records.")
+        .about("The folder, relative to this file; default: this file's own folder in ~/.local/state/toolgate/records.")
         .aliased(&["folder", "directory"]),
     Key::new(
         "max_segment",

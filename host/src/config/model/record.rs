@@ -7,7 +7,7 @@ use super::UnexpandedText;
 /// Where to record calls, and how many to keep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordRules {
-    /// The folder; `None` means the user's default folder.
+    /// The folder; `None` means the default folder of the configuration file.
     pub dir: Option<UnexpandedText>,
     /// The largest size of one file.
     pub max_segment: u64,
