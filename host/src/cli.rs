@@ -20,6 +20,7 @@ mod init;
 mod instructions;
 mod log;
 mod logic_args;
+mod logs;
 mod man;
 mod operator_client;
 mod port_holder;
@@ -73,6 +74,7 @@ Examples:
   toolgate status                           a running gateway and its servers
   toolgate calls --follow                   what agents call, as it happens
   toolgate explain last                     the newest recorded call, explained
+  toolgate logs fs                          what the server fs wrote last
   toolgate check                            what is wrong, and how to fix it
   toolgate access --diff new.yaml           what a change grants and takes away
   toolgate route                            an example on the demo server
@@ -146,6 +148,8 @@ enum CliCommand {
     Dashboard(dashboard::Args),
     /// List what agents called, from a running gateway or from records
     Calls(calls::Args),
+    /// Show what servers wrote to their standard error, and what became of them
+    Logs(logs::Args),
     /// Show what the agents of a running gateway have seen, or forget it
     Context(agents::Args),
     /// Show which tool a name means, how its arguments are read, and why
@@ -232,6 +236,7 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
         CliCommand::Dashboard(args) => context::run_until_signal(dashboard::run(args, &secrets), async {}),
         CliCommand::Status(args) => context::run_until_stopped(args.watch, status::run(args, &secrets)),
         CliCommand::Calls(args) => context::run_until_stopped(args.follow, calls::run(config, args, &secrets)),
+        CliCommand::Logs(args) => context::run_until_stopped(args.follow, logs::run(args, &secrets)),
         CliCommand::Tools(args) => {
             let options = with(&args.servers, ConfigFallback::Demo);
             context::run(options, async |context| tools::run(context, args, || logic.supervisor()).await)

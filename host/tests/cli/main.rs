@@ -21,6 +21,8 @@ mod files;
 mod hostile;
 mod init;
 mod logic;
+#[cfg(unix)]
+mod logs;
 mod man;
 mod place;
 #[cfg(unix)]

@@ -136,6 +136,10 @@ def call(request):
         return answer(request, {"resultType": "complete", **said})
     if HABIT == "asks":
         return answer(request, text(json.dumps(ask(REST[0], json.loads(REST[1])))))
+    if HABIT == "writes":
+        # As many lines as it is asked for, to standard error.
+        for number in range(request["params"]["arguments"]["lines"]):
+            print(f"line {number} password: hunter2hunter2", file=sys.stderr, flush=True)
     if HABIT == "measures":
         return answer(request, text(f"{len(REST[0])} letters"))
     if HABIT == "forges-call":
