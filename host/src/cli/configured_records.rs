@@ -23,7 +23,7 @@ pub(super) struct ConfiguredRecords {
 impl ConfiguredRecords {
     /// Finds the configuration and the folder that it records in.
     pub(super) fn find(flag: Option<&Path>) -> Result<Self, CliError> {
-        let (config, file) = context::load_config(flag, &Variables::from_process(), ConfigFallback::Fail)?;
+        let (config, file) = context::load_config_to_read(flag, &Variables::from_process(), ConfigFallback::Fail)?;
         Self::of(&config, file.as_ref())
     }
 

@@ -31,7 +31,7 @@ pub(super) fn run(
     args: &Args,
     secrets: &Arc<Mutex<Secrets>>,
 ) -> Result<ExitCode, CliError> {
-    let (mut config, _) = context::load_config(config, &Variables::from_process(), ConfigFallback::Fail)?;
+    let (mut config, _) = context::load_config_to_read(config, &Variables::from_process(), ConfigFallback::Fail)?;
     let mut logic = logic.supervisor()?;
     find_problems(&mut logic, &mut config)?;
     // A gateway goes on without such a server. A program that embeds the component would not notice that rules are missing.
