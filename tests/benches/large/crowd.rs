@@ -9,14 +9,14 @@ use futures_util::future::join_all;
 use toolgate_tests::race::verdict;
 
 use super::clients::Client;
-use super::configuration::{SETS, Size, add_token, token};
+use super::configuration::{MANY_SESSIONS, SETS, Size, add_token, sees, token};
 use super::servers::Servers;
 use super::{Ready, SERVERS, TOOLS, memory, mib, quantile, tell, time};
 
 /// Measures a gateway with more and more clients.
 pub async fn crowd(folder: &Path) {
     let servers = Servers::start(SERVERS, TOOLS).await;
-    let size = Size { servers: SERVERS, principals: PRINCIPALS, list: "all" };
+    let size = Size { servers: SERVERS, principals: PRINCIPALS, list: "all", sessions: MANY_SESSIONS };
     let ready = Ready::start(folder, &servers, size).await;
     let gateway = &ready.gateway;
     println!("{SERVERS} servers with {} tools, {PRINCIPALS} principals in {SETS} sets", SERVERS * TOOLS);
@@ -29,7 +29,7 @@ pub async fn crowd(folder: &Path) {
     memory("memory", gateway.memory());
     changes(&ready, &servers, &mut clients).await;
     calls("calls after the change", &mut clients[..ACTIVE]).await;
-    reload(&ready, &folder.join(format!("{SERVERS}-{PRINCIPALS}-all.yaml")), &mut clients).await;
+    reload(&ready, &folder.join(format!("{SERVERS}-{PRINCIPALS}-all-{MANY_SESSIONS}.yaml")), &mut clients).await;
     calls("calls after the reload", &mut clients[..ACTIVE]).await;
     memory("memory at the end", gateway.memory());
 }
@@ -113,10 +113,12 @@ async fn changes(ready: &Ready, servers: &Servers, clients: &mut [Client]) {
     for (server, era) in [(2, "2026-07-28"), (5, "2025-06-18")] {
         let (begun, cpu) = (Instant::now(), ready.gateway.cpu());
         servers.grow(server);
-        let heard = listeners.iter_mut().map(|listener| listener.hear("tools/list_changed"));
+        // The others do not see this server, and hear nothing.
+        let seeing = listeners.iter_mut().enumerate().filter(|(client, _)| sees(client % SETS, server));
+        let heard = seeing.map(|(_, listener)| listener.hear("tools/list_changed"));
         let mut times: Vec<_> = join_all(heard).await.into_iter().map(|heard| heard - begun).collect();
         settle(ready).await;
-        println!("a server of {era} changes, and {} clients hear it", listeners.len());
+        println!("a server of {era} changes, and {} clients hear it", times.len());
         time("  the median client", quantile(&mut times, 0.5));
         time("  the last client", quantile(&mut times, 1.0));
         time("  processor time of the gateway", ready.gateway.cpu() - cpu);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use toolgate_tests::race::{verdict, within};
 
 use super::clients::Client;
-use super::configuration::Size;
+use super::configuration::{MANY_SESSIONS, Size};
 use super::servers::Servers;
 use super::{Ready, SERVERS, TOOLS, memory, mib, tell, time};
 
@@ -37,7 +37,9 @@ struct Measured {
 
 async fn measure(folder: &Path, count: usize) -> Measured {
     let servers = Servers::start(count, TOOLS).await;
-    let ready = Ready::start(folder, &servers, Size { servers: count, principals: 0, list: "all" }).await;
+    let ready =
+        Ready::start(folder, &servers, Size { servers: count, principals: 0, list: "all", sessions: MANY_SESSIONS })
+            .await;
     let tools = count * TOOLS;
     println!("{count} servers with {tools} tools, one principal");
     ready.tell();

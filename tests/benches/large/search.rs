@@ -6,14 +6,19 @@ use std::time::Duration;
 use toolgate_tests::race::verdict;
 
 use super::clients::Client;
-use super::configuration::Size;
+use super::configuration::{MANY_SESSIONS, Size};
 use super::servers::Servers;
 use super::{Ready, SERVERS, TOOLS, memory, quantile, time};
 
 /// Measures `find_tools` through the gateway.
 pub async fn search(folder: &Path) {
     let servers = Servers::start(SERVERS, TOOLS).await;
-    let ready = Ready::start(folder, &servers, Size { servers: SERVERS, principals: 0, list: "search" }).await;
+    let ready = Ready::start(
+        folder,
+        &servers,
+        Size { servers: SERVERS, principals: 0, list: "search", sessions: MANY_SESSIONS },
+    )
+    .await;
     println!("{SERVERS} servers with {} tools, which are found instead of listed", SERVERS * TOOLS);
     let mut client = Client::connect(ready.gateway.address(), "", false).await;
     time("first list", client.list().await.time);

@@ -1,39 +1,27 @@
-//! What the sessions of older clients cost: the time of a request in one, and the memory of those that rest.
+//! What the sessions of older clients cost: to take one up from its id, and the memory of those that rest.
 
 use std::path::Path;
 use std::time::Duration;
 
 use toolgate_tests::race::verdict;
 
-use super::configuration::Size;
+use super::configuration::{MANY_SESSIONS, Size};
 use super::servers::Servers;
 use super::{Ready, memory, time};
 
-/// Measures pings with and without a session, and many sessions that nobody uses any more.
+/// Measures pings in sessions that are in memory, and in sessions that must be taken up each time; and then the memory of
+/// many sessions that nobody uses any more.
 pub async fn sessions(folder: &Path) {
     let servers = Servers::start(1, 1).await;
-    let ready = Ready::start(folder, &servers, Size { servers: 1, principals: 0, list: "all" }).await;
-    let mut times = [Duration::ZERO; 2];
-    for (time, is_modern) in times.iter_mut().zip([true, false]) {
-        let mut client = ready.connect(0, is_modern).await;
-        let mut asked = Duration::ZERO;
-        for round in 0..2 {
-            let cpu = ready.gateway.cpu();
-            for _ in 0..PINGS {
-                assert_eq!(client.status().await, 200);
-            }
-            // The first round only warms up.
-            if round == 1 {
-                asked = ready.gateway.cpu() - cpu;
-            }
-        }
-        *time = asked / PINGS;
-    }
-    let [without, with] = times;
-    time("processor time of a ping without a session", without);
-    time("processor time of a ping in a session", with);
-    let more = with.saturating_sub(without);
-    verdict("what a session adds", &format!("{more:.2?}"), "at most 5 µs", more <= Duration::from_micros(5));
+    let size = |sessions| Size { servers: 1, principals: 0, list: "all", sessions };
+    let ready = Ready::start(folder, &servers, size(MANY_SESSIONS)).await;
+    let kept = ping(&ready).await;
+    // Two clients push each other's session out of memory.
+    let taken_up = ping(&Ready::start(folder, &servers, size(1)).await).await;
+    time("processor time of a ping in a session in memory", kept);
+    time("processor time of a ping in a session that is taken up", taken_up);
+    let more = taken_up.saturating_sub(kept);
+    verdict("to take up a session", &format!("{more:.2?}"), "at most 5 µs", more <= Duration::from_micros(5));
 
     let before = ready.gateway.memory();
     for _ in 0..SESSIONS {
@@ -49,6 +37,21 @@ pub async fn sessions(folder: &Path) {
     let more = ready.gateway.memory().saturating_sub(rested);
     let is_little = more < SESSIONS * 256;
     verdict("memory of as many again, after these rest", &format!("{} KiB", more >> 10), "hardly any", is_little);
+}
+
+/// Returns the processor time of a ping, if two sessions take turns.
+async fn ping(ready: &Ready) -> Duration {
+    let mut clients = [ready.connect(0, false).await, ready.connect(0, false).await];
+    let mut asked = Duration::ZERO;
+    // The first round only warms up.
+    for _ in 0..2 {
+        let cpu = ready.gateway.cpu();
+        for turn in 0..PINGS {
+            assert_eq!(clients[turn as usize % 2].status().await, 200);
+        }
+        asked = ready.gateway.cpu() - cpu;
+    }
+    asked / PINGS
 }
 
 const PINGS: u32 = 20_000;
