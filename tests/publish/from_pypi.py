@@ -42,7 +42,8 @@ def ring(report, shell, packages):
     page = python.parent / "share/man/man1/toolgate.1"
     completions = python.parent / "share/bash-completion/completions/toolgate"
     report.check("pip puts man pages and completions below share", lambda: [page.read_text(), completions.read_text()])
-    report.check("the README, the book and the tests", lambda: shell.online().run(sys.executable, ROOT / "packages/python/test_wheel.py", wheel))
+    tests = [sys.executable, ROOT / "packages/python/test_wheel.py", wheel]
+    report.check("the README, the book and the tests", lambda: shell.online().run(*tests))
 
     def decide():
         with shell.home() as home:
