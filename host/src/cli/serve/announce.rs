@@ -30,7 +30,7 @@ pub(super) fn announce(config: &Config, is_http: bool, record: Option<&Path>, va
             ));
         }
     }
-    let configured = || resolve_record_dir(config, variables).ok().flatten();
+    let configured = || config.settings.record.as_ref().and_then(|_| resolve_record_dir(config, variables).ok());
     if let Some(folder) = record.map(Path::to_owned).or_else(configured) {
         style::write_note(&format!("recording calls in {}", folder.display()));
     }
