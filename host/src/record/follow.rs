@@ -81,10 +81,10 @@ impl RecordFollower {
     }
 }
 
-/// Lists the record files in a folder, which may not exist yet.
+/// Lists the record files in a folder, which may not exist yet, oldest first: calls may end at the same time.
 fn paths(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    match folder::unsorted_segments(dir) {
-        Ok(segments) => segments.map(|segment| segment.map(|segment| segment.path)).collect(),
+    match folder::segments(dir) {
+        Ok(segments) => Ok(segments.into_iter().map(|segment| segment.path).collect()),
         Err(error) => none_if_missing(error).map(|none: Option<Vec<_>>| none.unwrap_or_default()),
     }
 }
