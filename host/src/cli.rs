@@ -66,7 +66,7 @@ use logic_args::LogicArgs;
 #[command(name = "toolgate", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
-  toolgate init                             one toolgate.yaml from the files of your clients
+  toolgate init                             one file from those of your clients
   toolgate tools                            every tool of every server
   toolgate call fs.read 'path: notes.txt'   arguments as a model writes them
   toolgate tools --search 'read a file'     the tools that do this

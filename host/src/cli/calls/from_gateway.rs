@@ -52,6 +52,8 @@ pub(super) async fn run(
     let recent: HashSet<String> = calls.iter().map(id).collect();
     let recorded = recorded(remote, filter, args.limit, list).await?;
     calls.extend(recorded.into_iter().filter(|call| !recent.contains(&id(call))));
+    // Pages begin with the newest call. Calls that ended in the same millisecond keep their order.
+    calls.reverse();
     let at = |call: &Value| call["at"].as_str().unwrap_or_default().to_owned();
     calls.sort_by_key(at);
     calls.drain(..calls.len().saturating_sub(args.limit));
