@@ -12,7 +12,7 @@ use toolgate::config::model::Config;
 use toolgate::demo::InProcessDemo;
 use toolgate::gate::GateView;
 use toolgate::gateway::client::{ClientFactory, ClientMessage, ClientSink, Principal, SinkError};
-use toolgate::gateway::{Gateway, GatewayOptions, Relay};
+use toolgate::gateway::{CallFilter, Gateway, GatewayOptions, Relay};
 use toolgate::logic::types::filtering::SelectedServer;
 use toolgate::registry::{self, Registry};
 use toolgate::transport::Connect;
@@ -214,7 +214,7 @@ async fn the_pages_show_a_principal_its_own_servers_and_calls() {
             items.map(|item| item[member].as_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
         let servers = read(&gateway.servers(principal).body, "servers", "server");
-        (servers, read(&gateway.calls(principal, 10).body, "calls", "name"))
+        (servers, read(&gateway.calls(principal, &CallFilter::default(), None, 10).body, "calls", "name"))
     };
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     assert_eq!(seen(&principal("ann")), (texts(&["one"]), texts(&["one__add"])));

@@ -9,9 +9,9 @@ use rmcp::model::{CallToolRequestParams, SubscriptionFilter};
 use rmcp::service::RunningService;
 use serde_json::{Value, json, to_value};
 use toolgate::config::model::{Config, TokenRules};
-use toolgate::gateway::GatewayOptions;
 use toolgate::gateway::client::{ClientFactory, Principal};
 use toolgate::gateway::http::Tokens;
+use toolgate::gateway::{CallFilter, GatewayOptions};
 
 use super::approving::{Person, WAYS};
 use super::changing::modern;
@@ -312,7 +312,7 @@ async fn calls_through_call_tool_are_counted_and_recorded_under_the_name_of_the_
         let line = format!("{{server=\"p\",tool=\"{tool}\",code=\"{code}\",principal=\"ann\"}} {count}\n");
         assert!(figures.contains(&line) && !figures.contains("call_tool"), "{line}: {figures}");
     }
-    let calls: Value = serde_json::from_str(&gateway.calls(&ann, 10).body).unwrap();
+    let calls: Value = serde_json::from_str(&gateway.calls(&ann, &CallFilter::default(), None, 10).body).unwrap();
     assert_eq!((&calls["calls"][0]["tool"], &calls["calls"][2]["tool"]), (&json!("add"), &json!("echo")), "{calls}");
     assert!(gateway.registry().recorder().unwrap().flush(LONG));
     let tools: Vec<_> = records(&dir).iter().map(|record| record.tool().map(|tool| tool.tool.clone())).collect();
