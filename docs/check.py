@@ -3,7 +3,7 @@
 - Every link to a file leads to one, and its anchor to a heading.
 - Every path in code form (`examples/python`) is in the repository.
 - Every page of the book is in its summary, and links of the book stay within the book.
-- README.md has at most 1,200 words, and CHANGELOG.md at most 40 lines.
+- README.md has at most 1,200 words, and CHANGELOG.md at most 50 lines.
 """
 
 import re

@@ -94,7 +94,7 @@ pub(super) fn run(args: &Args, flag: Option<&Path>, secrets: &Arc<Mutex<Secrets>
     let is_kept = is_there && !args.force;
     let survey = Survey::new(&out, &variables);
     // A configuration that is used as it is need not have what was found.
-    if !args.json && !(is_kept && args.client.is_some()) {
+    if !(args.json || is_kept && args.client.is_some()) {
         printer.print_colored(&survey.describe())?;
         survey.files.iter().flat_map(|file| &file.notices).for_each(|notice| style::write_notice(notice));
     }

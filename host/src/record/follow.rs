@@ -177,7 +177,7 @@ mod tests {
         let text = fs::read_to_string(&file).unwrap();
         for length in [1, text.len() / 2, text.len() - 1] {
             fs::write(&file, &text[..length]).unwrap();
-            let mut follower = RecordFollower::new(&[dir.clone()]).unwrap();
+            let mut follower = RecordFollower::new(std::slice::from_ref(&dir)).unwrap();
             assert_eq!(look(&mut follower), [""; 0], "{length}");
             fs::write(&file, &text).unwrap();
             assert_eq!(look(&mut follower), ["one"], "{length}");

@@ -119,7 +119,7 @@ fn readable_secrets(file: &Path, config: &Config) -> Option<String> {
         .then(|| format!("{shown} has secrets, such as {first}, and others can read it; run `chmod 600 {shown}`"))
 }
 
-fn readable_key(key: &PathBuf) -> Option<String> {
+fn readable_key(key: &Path) -> Option<String> {
     let shown = key.display();
     others_read(key).then(|| format!("others can read the key {shown}; run `chmod 600 {shown}`"))
 }
