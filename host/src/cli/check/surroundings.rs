@@ -1,7 +1,7 @@
 //! Looks at what surrounds servers: the launchers of their programs, the gateway's port, and files with secrets.
 
 use std::net::{TcpListener, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
