@@ -187,7 +187,7 @@ def configuration(report, found, toolgate, schema, mount):
             environment = {"XDG_CACHE_HOME": folder, "XDG_STATE_HOME": folder}
             process = processes.start("toolgate", [toolgate, "serve", "--config", file, "--http"], **environment)
             try:
-                process.wait_for_line(LISTENING, 60)
+                process.wait_for_line(LISTENING, 180)  # it compiles the component first
                 said = "it started"
             except Late:
                 said = process.said()
