@@ -17,15 +17,15 @@ from processes import Late, Processes, until
 
 CLIENTS = 64  # of each era
 LEAVING = 5 + 10 + 15  # seconds in which a replica that was told to stop has ended: drain_delay, grace, its servers
-AT_ONCE = 1  # second
+AT_ONCE = 4  # seconds, on a machine that does other things too; nothing else ends as soon
 
 
 class Stage:
     """What the scenes work with."""
 
-    def __init__(self, toolgate, programs, folder, report, seconds, interval, matrix):
+    def __init__(self, toolgate, programs, folder, report, seconds, interval, matrix, longest_stall):
         self.toolgate, self.programs, self.folder, self.report = toolgate, programs, folder, report
-        self.seconds, self.interval, self.matrix = seconds, interval, matrix
+        self.seconds, self.interval, self.matrix, self.longest_stall = seconds, interval, matrix, longest_stall
 
     @contextmanager
     def cluster(self, name, count, store=False, **gateway):
@@ -452,9 +452,9 @@ def check_once(stage, cluster, load, told):
 
 def check_stalls(stage, load, told):
     # A call needs the processor on its way there and back.
-    allowed = AT_ONCE + 2 * load.late
+    allowed = stage.longest_stall + 2 * load.late
     late = [outcome for outcome in load.outcomes + load.sessions if outcome.stall > allowed]
-    stage.report.check(f"{told}: no call waits for more than a second", not late, told_of(late))
+    stage.report.check(f"{told}: no call waits for more than {stage.longest_stall} s", not late, told_of(late))
 
 
 def slowest(load):
