@@ -6,6 +6,7 @@ mod call_filter;
 mod choice;
 pub mod client;
 mod client_session;
+mod dashboard;
 pub mod http;
 mod limits;
 mod load;

@@ -1,25 +1,23 @@
-"""Looks at the dashboard with a real browser: `dashboard.py URL [--token T] [--artifacts DIR]`, after `install DIR`.
+"""Looks at the dashboard with a real browser: `dashboard.py URL AXE [--token T] [--artifacts DIR]`, after `install DIR`.
 
-The gateway at URL has the demo server under the id `demo` and names in the double-underscore style. Every check is one
-line, `ok …` or `FAIL …`; the last line counts them, and a failure makes the exit code 1.
+The gateway at URL has the demo server under the id `demo` and names in the double-underscore style. AXE is the file
+`axe.min.js` of the npm package axe-core, which looks for what keeps people with disabilities out. Every check is one line,
+`ok …` or `FAIL …`; the last line counts them, and a failure makes the exit code 1.
 """
 
 import argparse
 import json
-import shutil
 import sys
-import traceback
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from selenium import webdriver
 from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-LIMIT = 15  # seconds, for anything that is waited for
+sys.dont_write_bytecode = True  # the source tree stays as it is
+from page import THEMES, WIDTHS, Page, Report, is_accessible, is_self_contained, press, run
 
 # What a hostile server could put into its tools: markup, control characters, names that mean something in a browser,
 # objects where texts belong, and more depth than a stack has room for. It is text, since nothing writes such depth.
@@ -42,22 +40,12 @@ window.fetch = (path, options) => {
 """
 
 
-class Page:
+class Dashboard(Page):
     """The dashboard in a browser, and what a person does with it."""
 
     def __init__(self, url, token):
-        self.url, self.token = url.rstrip("/"), token
-        options = webdriver.ChromeOptions()
-        options.binary_location = shutil.which("chromium") or "/usr/bin/chromium"
-        for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]:
-            options.add_argument(argument)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        service = webdriver.ChromeService(shutil.which("chromedriver") or "/usr/bin/chromedriver")
-        self.driver = webdriver.Chrome(options=options, service=service)
-        self.injected = None
-        self.requested = []
-        self.complaints = []
-        self.size(1280, 900)
+        super().__init__(url)
+        self.token, self.injected = token, None
 
     def open(self, view="servers", between=None):
         """Loads the page anew; `between` is the body of a function that may answer in the gateway's place."""
@@ -83,21 +71,6 @@ class Page:
         with suppress(TimeoutException):
             WebDriverWait(self.driver, 2).until(lambda _: self.run("return document.querySelector('dialog').open"))
             self.driver.find_element(By.ID, "token").send_keys(token, Keys.ENTER)
-
-    def until(self, script, *arguments):
-        """Waits until the script is true, and says what it was in the end."""
-        with suppress(TimeoutException):
-            return WebDriverWait(self.driver, LIMIT, 0.05).until(lambda _: self.run(script, *arguments))
-        return None
-
-    def run(self, script, *arguments):
-        return self.driver.execute_script(script, *arguments)
-
-    def find(self, css):
-        return self.driver.find_element(By.CSS_SELECTOR, css)
-
-    def text(self, css):
-        return self.run("return document.querySelector(arguments[0])?.textContent ?? ''", css)
 
     def view(self, name):
         self.find(f"nav a[href='#{name}']").click()
@@ -135,53 +108,6 @@ class Page:
             self.give_token(self.token)
         self.until("return arguments[0].querySelector('[role=status] .badge') !== null", row)
         return self.run("return arguments[0].querySelector('.result').textContent", row)
-
-    def size(self, width, height):
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-
-    def prefer(self, scheme):
-        feature = {"name": "prefers-color-scheme", "value": scheme}
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-
-    def brightness(self):
-        """Of the background, from 0 to 255."""
-        colour = self.run("return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
-        return sum(colour[:3]) / 3
-
-    def listen(self):
-        """Collects what the browser asked for and complained about; it forgets what it told once."""
-        for entry in self.driver.get_log("performance"):
-            message = json.loads(entry["message"])["message"]
-            if message["method"] == "Network.requestWillBeSent":
-                self.requested.append(message["params"]["request"]["url"])
-        for entry in self.driver.get_log("browser"):
-            # That a token is wanted is no fault of the page, but the browser logs it as one.
-            if entry["level"] == "SEVERE" and "status of 401" not in entry["message"]:
-                self.complaints.append(entry["message"])
-
-
-class Report:
-    """The lines that are printed, and a picture of the page for the first that is wrong in a scene."""
-
-    def __init__(self, page, artifacts):
-        self.page, self.artifacts = page, artifacts
-        self.passed = self.failed = 0
-        self.scene, self.pictured = None, None
-
-    def check(self, name, right, detail=""):
-        if right:
-            self.passed += 1
-            print(f"ok   {name}", flush=True)
-            return
-        self.failed += 1
-        print(f"FAIL {name}", flush=True)
-        if str(detail).strip():
-            print("     " + str(detail).strip().replace("\n", "\n     "), flush=True)
-        if self.artifacts and self.pictured != self.scene:
-            self.artifacts.mkdir(parents=True, exist_ok=True)
-            self.page.driver.save_screenshot(str(self.artifacts / f"{self.scene}.png"))
-            self.pictured = self.scene
 
 
 def loads(page, report):
@@ -473,26 +399,33 @@ def asks_for_a_token(page, report):
     report.check("without a stream it asks again and again", polled)
 
 
-def is_self_contained(page, report):
-    page.listen()
-    place = urlsplit(page.url)
-    foreign = [url for url in page.requested
-               if urlsplit(url).scheme != "data" and urlsplit(url).netloc != place.netloc and url != "about:blank"]
-    report.check("nothing is fetched from elsewhere", foreign == [], "\n".join(foreign[:5]))
-    report.check("the console has no errors", page.complaints == [], "\n".join(page.complaints[:5]))
+def is_for_everybody(page, report):
+    """Each view is accessible at every width and in both themes."""
+    page.open("tools")
+    page.call(page.open_tool("demo__add"), a="1", b="2")
+    for width in WIDTHS:
+        page.size(width, 900)
+        for theme in THEMES:
+            page.prefer(theme)
+            for view, row in VIEWS.items():
+                page.open(view)
+                page.until("return document.querySelector(arguments[0]) !== null", row)
+                page.run("document.querySelector(arguments[0] + ' details')?.setAttribute('open', '')", row)
+                is_accessible(page, report, f"dashboard, {view}, {width}, {theme}")
+    page.size(1280, 900)
+    page.prefer("light")
 
 
 DEMO = """
 const demo = [...document.querySelectorAll('.server')].find(row => row.querySelector('.name').textContent === 'demo');
 """
+# The views, with what their rows are.
+VIEWS = {"servers": "#server-rows > li", "tools": "#tool-rows > li", "calls": "#call-rows > li",
+         "agents": "#agent-rows > li"}
 SCENES = [loads, finds_tools, finds_what_the_gateway_finds, shows_what_definitions_cost, tries_a_tool,
           shows_recent_calls, shows_what_agents_have_seen, works_by_keyboard, has_two_themes, fits_a_phone,
           shows_hostile_text_as_text, keeps_the_token_out_of_its_address, shows_what_went_wrong_by_name,
-          asks_for_a_token, is_self_contained]
-
-
-def press(page, key):
-    webdriver.ActionChains(page.driver).send_keys(key).perform()
+          asks_for_a_token, is_for_everybody, is_self_contained]
 
 
 def tab_to(page, label):
@@ -507,22 +440,12 @@ def tab_to(page, label):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("url", help="where the gateway is, such as http://127.0.0.1:8808")
+    parser.add_argument("axe", type=Path, help="axe.min.js of axe-core")
     parser.add_argument("--token", help="a token of an admin, if the gateway wants one")
-    parser.add_argument("--artifacts", type=Path, help="the folder for pictures of what went wrong")
+    parser.add_argument("--artifacts", type=Path, help="the folder for pictures")
     args = parser.parse_args()
-    page = Page(args.url, args.token)
-    report = Report(page, args.artifacts)
-    try:
-        for scene in SCENES:
-            report.scene = scene.__name__
-            try:
-                scene(page, report)
-            except Exception:  # one broken scene must not hide what the others find
-                report.check(f"{report.scene} runs to its end", False, traceback.format_exc())
-    finally:
-        page.driver.quit()
-    print(f"{report.passed} ok, {report.failed} failed")
-    return 1 if report.failed else 0
+    page = Dashboard(args.url, args.token)
+    return run(page, Report(page, args.artifacts, args.axe.read_text()), SCENES)
 
 
 if __name__ == "__main__":

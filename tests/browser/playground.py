@@ -7,7 +7,6 @@ people with disabilities out. Every check is one line; a failure makes the exit 
 import argparse
 import json
 import sys
-import traceback
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,10 +17,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 sys.dont_write_bytecode = True  # the source tree stays as it is
-from dashboard import Page, Report, is_self_contained, press
+from page import THEMES, WIDTHS, Page, Report, is_accessible, is_self_contained, press, run
 
 PARTS = ["names", "arguments", "masks", "rules", "search"]
-WIDTHS = [360, 768, 1440]
 SHOWN = "section:not([hidden])"
 HOSTILE = '<img src=x onerror="window.owned=1"> \u202eevil \u001b[2J <script>window.owned=1</script>'
 
@@ -58,7 +56,7 @@ class Playground(Page):
     """The page in a browser, and what a person does with it."""
 
     def __init__(self, url, folder):
-        super().__init__(url, None)
+        super().__init__(url)
         self.folder = folder
 
     def open(self, fragment=""):
@@ -257,27 +255,16 @@ def a_question_that_takes_too_long_is_ended(page, report):
     report.check("and another component answers", page.answers("Tool send of server mail"), page.status())
 
 
-def is_for_everybody(page, report, axe):
-    """axe-core finds nothing, at every width and in both themes, and nothing is wider than the screen."""
+def is_for_everybody(page, report):
+    """Each part is accessible at every width and in both themes."""
     for width in WIDTHS:
         page.size(width, 900)
-        for theme in ["light", "dark"]:
+        for theme in THEMES:
             page.prefer(theme)
             for part in PARTS:
                 page.open(f"#{part}")
                 page.run("for (const it of document.querySelectorAll('details')) it.open = true")
-                wide = page.run("return document.documentElement.scrollWidth")
-                report.check(f"{part}, {width}, {theme}: it fits", wide <= width, wide)
-                page.run(axe)
-                found = page.driver.execute_async_script("""
-                    const done = arguments[0];
-                    axe.run({resultTypes: ["violations"]}).then(({violations}) => done(violations.map(
-                      ({id, help, nodes}) => `${id}: ${help}: ${nodes.map(node => node.html).join(" | ")}`)), error => done([String(error)]));
-                """)
-                report.check(f"{part}, {width}, {theme}: axe finds nothing", found == [], "\n".join(found))
-                if report.artifacts:
-                    report.artifacts.mkdir(parents=True, exist_ok=True)
-                    page.driver.save_screenshot(str(report.artifacts / f"playground-{part}-{width}-{theme}.png"))
+                is_accessible(page, report, f"playground, {part}, {width}, {theme}")
     page.size(1280, 900)
     page.prefer("light")
 
@@ -316,23 +303,13 @@ def main():
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Site, directory=args.folder))
     Thread(target=server.serve_forever, daemon=True).start()
     page = Playground(f"http://127.0.0.1:{server.server_port}", args.folder)
-    report = Report(page, args.artifacts)
-    axe = args.axe.read_text()
     scenes = [every_example_has_an_answer, each_part_is_used_by_keyboard, an_example_of_ones_own_is_shared_by_its_address,
               mistakes_are_explained, shows_hostile_text_as_text, says_which_component_runs,
               a_question_that_takes_too_long_is_ended, has_two_themes, is_for_everybody, asks_nobody_else]
     try:
-        for scene in scenes:
-            report.scene = scene.__name__
-            try:
-                scene(page, report, *([axe] if scene is is_for_everybody else []))
-            except Exception:  # one broken scene must not hide what the others find
-                report.check(f"{report.scene} runs to its end", False, traceback.format_exc())
+        return run(page, Report(page, args.artifacts, args.axe.read_text()), scenes)
     finally:
-        page.driver.quit()
         server.shutdown()
-    print(f"{report.passed} ok, {report.failed} failed")
-    return 1 if report.failed else 0
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ use super::Gateway;
 use super::api::ApiResponse;
 use super::call_filter::CallFilter;
 use super::client::Principal;
+use super::dashboard;
 use super::http::{PageBody, PageEvent, PageHandler, PageRequest, PageResponse};
 use crate::transport::BoxFuture;
 
@@ -26,7 +27,7 @@ impl PageHandler for GatewayPages {
         Box::pin(async move {
             let parts: Vec<_> = request.path.split('/').filter(|part| !part.is_empty()).collect();
             match (&request.method, parts.as_slice()) {
-                (&Method::GET, []) => Some(dashboard()),
+                (&Method::GET, []) => Some(dashboard_page()),
                 (&Method::GET, ["health"]) => Some(json(200, r#"{"status":"ok"}"#.to_owned())),
                 (&Method::GET, ["ready"]) => {
                     let ApiResponse { status, body } = gateway.ready(request.principal.as_ref());
@@ -220,7 +221,7 @@ fn events(gateway: &Arc<Gateway>) -> PageResponse {
     PageResponse { status: StatusCode::OK, headers: Vec::new(), body: PageBody::Events(receiver) }
 }
 
-fn dashboard() -> PageResponse {
+fn dashboard_page() -> PageResponse {
     // `RandomState` takes its keys from the system's random numbers.
     let draw = || RandomState::new().build_hasher().finish();
     let nonce = format!("{:016x}{:016x}", draw(), draw());
@@ -228,8 +229,7 @@ fn dashboard() -> PageResponse {
         "default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     );
-    let page = DASHBOARD.replace("NONCE", &nonce);
-    let mut response = PageResponse::text(StatusCode::OK, "text/html; charset=utf-8", page);
+    let mut response = PageResponse::text(StatusCode::OK, "text/html; charset=utf-8", dashboard::page(&nonce));
     let value = HeaderValue::from_str(&policy).expect("the policy is plain text");
     response.headers.push((HeaderName::from_static("content-security-policy"), value));
     response
@@ -264,5 +264,4 @@ const NO_PAGE: &str = "the API has no such page: it has servers, servers/ID/enab
                        context, context/reset, events and metrics";
 /// The methods of a read-only page.
 const READ: &str = "GET, HEAD";
-const DASHBOARD: &str = include_str!("dashboard.html");
 const PAUSE: Duration = Duration::from_millis(100);
