@@ -10,6 +10,7 @@ import json
 import sys
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlencode
 
 from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.common.by import By
@@ -28,6 +29,8 @@ HOSTILE = r"""[{"name": "evil__markup", "server": "evil", "tool": "markup",
     "reference": {"$ref": "#/constructor/prototype"}, "any": {"anyOf": [null, 1]}}}},
   {"name": "evil__deep", "server": "evil", "tool": "deep", "description": "LONG", "inputSchema": DEEP}, """
 HOSTILE = HOSTILE.replace("LONG", "x" * 5000).replace("DEEP", '{"a":' * 20000 + "1" + "}" * 20000)
+
+HOSTILE_NAME = "\u202e<img src=x onerror=window.owned=1>"
 
 # Stands between the page and the gateway, before the page's own script runs.
 BETWEEN = """
@@ -64,7 +67,7 @@ class Dashboard(Page):
         # As the link does that the gateway prints.
         self.driver.get(f"{self.url}/#token={self.token}")
         self.run("location.hash = arguments[0]", view)
-        self.until("return !document.getElementById(arguments[0]).hidden", f"{view}-view")
+        self.until("return !document.getElementById(arguments[0]).hidden", f"{view.split('?')[0]}-view")
 
     def give_token(self, token):
         """Answers the dialog, if the gateway wants a token for reading; otherwise it comes with the first call."""
@@ -222,6 +225,84 @@ def shows_recent_calls(page, report):
     report.check("the next one comes by itself", page.until(newest + "return row !== arguments[0]", row))
     stayed = page.run("return arguments[0].isConnected && arguments[0].querySelector('details').open", row)
     report.check("and leaves an open row open", stayed)
+
+
+def selects_calls(page, report):
+    page.open("tools")
+    page.call(page.open_tool("demo__add"), a="1", b="2")
+    page.call(page.open_tool("demo__fail"))
+    page.view("calls")
+    codes = "const codes = [...document.querySelectorAll('.call .badge')].map(it => it.textContent);"
+    page.until(codes + "return codes.includes('ok') && codes.includes('tool-error')")
+    page.run("document.querySelector('#filter [name=code]').focus()")
+    page.driver.switch_to.active_element.send_keys("tool-error")
+    only = codes + "return codes.length > 0 && codes.every(code => code === 'tool-error')"
+    report.check("calls are selected by their outcome", page.until(only), page.run(codes + "return codes"))
+    address = page.run("return location.hash")
+    report.check("the address says so", address == "#calls?code=tool-error", address)
+    page.view("servers")
+    page.view("calls")
+    report.check("who comes back finds the same", page.run("return location.hash") == address)
+    page.open(address[1:])
+    report.check("whoever gets the address sees the same", page.until(only), page.run(codes + "return codes"))
+    page.find(".call summary").click()
+    story = page.until("return document.querySelector('.call .body').innerText")
+    for part in ["the tool answered with an error of its own", "demo__fail", "How it was decided"]:
+        report.check(f"a row tells {part}", part in story, story)
+    page.find(".call .body a").click()
+    fields = "return [...document.querySelectorAll('#filter :is(input, select)')].map(it => it.value)"
+    page.until("return location.hash.includes('tool=fail')")
+    report.check("and leads to calls like it", page.run(fields) == ["", "demo", "fail", "", ""], page.run(fields))
+    page.find("#filter [name=tool]").send_keys(Keys.BACKSPACE, Keys.BACKSPACE, "*")
+    found = page.until("return location.hash.includes('tool=fa*') && document.querySelectorAll('#call-rows > li').length > 0")
+    report.check("a part of a name is enough", found, page.text("#calls-said"))
+    page.find("#filter-clear").click()
+    report.check("all calls come back", page.until(codes + "return codes.includes('ok')"), page.run("return location.hash"))
+    report.check("and the address is short again", page.run("return location.hash") == "#calls")
+    page.open("calls?code=nonsense&since=1h")
+    said = page.until("const it = document.getElementById('calls-said').textContent; return /unknown code/.test(it) && it")
+    report.check("a filter that means nothing is explained", said, page.text("#calls-said"))
+    report.check("and the page is well", page.text("#problem") == "", page.text("#problem"))
+    page.listen()
+    page.complaints = [entry for entry in page.complaints if "nonsense" not in entry]  # the refusal itself
+    page.open("calls?" + urlencode({"tool": "<img src=x onerror=window.owned=1>", "server": "__proto__", "principal": "\u202e"}))
+    page.until("return document.getElementById('calls-empty').checkVisibility()")
+    made = page.run("return document.querySelectorAll('main img').length + (window.owned ?? 0)")
+    report.check("a hostile filter is text", made == 0 and page.run(fields)[:2][1] == "__proto__", page.run(fields))
+
+
+def loads_older_calls(page, report):
+    page.open("calls", between=f"""
+        const url = new URL(path, location), parameters = url.searchParams;
+        if (!path.includes("v1/calls")) return go();
+        // Call number N ended N seconds after midnight; the gateway remembers those from 300 on, and records have all.
+        const call = number => ({{id: `c${{number}}`, at: new Date(Date.UTC(2026, 0, 1, 0, 0, number)).toISOString(),
+          principal: "ann", name: number % 2 ? "demo__add" : {json.dumps(HOSTILE_NAME)}, server: "demo", tool: "add",
+          code: "ok", is_error: false, attempts: 1, latency_ms: number, trace: ["<b>it</b> \u202e was"], folder: "a"}});
+        const all = Array.from({{length: 700}}, (_, place) => call(699 - place));
+        const kept = parameters.has("recorded") ? all : all.slice(0, 400);
+        const until = parameters.get("until") ?? "9", after = parameters.get("after");
+        const page = kept.filter(({{at}}) => at <= until && after === null).slice(0, parameters.get("limit"));
+        return Response.json({{calls: page, last: 700, lost: 0, problems: []}});
+    """)
+    if page.token:
+        page.give_token(page.token)
+    count = "return document.querySelectorAll('#call-rows > li').length"
+    report.check("the newest calls come first", page.until(count + " === 100"), page.run(count))
+    page.find(".call:nth-child(2) summary").click()
+    for expected in [299, 400, 598, 700]:
+        page.find("#older").click()
+        report.check(f"then older ones, {expected} in all", page.until(f"{count} >= {expected}"), page.run(count))
+        page.until("return document.getElementById('older').ariaBusy !== 'true'")
+    page.find("#older").is_displayed() and page.find("#older").click()
+    ended = page.until("return document.getElementById('older').hidden")
+    report.check("until there are none", ended and "all calls" in page.text("#calls-said"), page.text("#calls-said"))
+    names = page.run("return [...document.querySelectorAll('.call .number.soft')].map(it => it.textContent)")
+    report.check("each once, in their order", len(names) == 700 and names == sorted(names, reverse=True), len(names))
+    report.check("an open row stays open", page.run("return document.querySelector('.call:nth-child(2) details').open"))
+    made = page.run("return document.querySelectorAll('main img, main b').length + (window.owned ?? 0)")
+    said = page.text(".call:nth-child(2)")
+    report.check("and hostile names are text", made == 0 and "⟨U+202E⟩" in said and "<img" in said, said)
 
 
 def shows_what_agents_have_seen(page, report):
@@ -423,9 +504,9 @@ const demo = [...document.querySelectorAll('.server')].find(row => row.querySele
 VIEWS = {"servers": "#server-rows > li", "tools": "#tool-rows > li", "calls": "#call-rows > li",
          "agents": "#agent-rows > li"}
 SCENES = [loads, finds_tools, finds_what_the_gateway_finds, shows_what_definitions_cost, tries_a_tool,
-          shows_recent_calls, shows_what_agents_have_seen, works_by_keyboard, has_two_themes, fits_a_phone,
-          shows_hostile_text_as_text, keeps_the_token_out_of_its_address, shows_what_went_wrong_by_name,
-          asks_for_a_token, is_for_everybody, is_self_contained]
+          shows_recent_calls, selects_calls, loads_older_calls, shows_what_agents_have_seen, works_by_keyboard,
+          has_two_themes, fits_a_phone, shows_hostile_text_as_text, keeps_the_token_out_of_its_address,
+          shows_what_went_wrong_by_name, asks_for_a_token, is_for_everybody, is_self_contained]
 
 
 def tab_to(page, label):

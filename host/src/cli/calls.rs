@@ -76,6 +76,7 @@ pub(super) async fn run(
 ) -> Result<ExitCode, CliError> {
     let filter = CallFilter {
         since: args.since,
+        until: None,
         server: args.server.clone(),
         tool: args.tool.clone(),
         principal: args.principal.clone(),

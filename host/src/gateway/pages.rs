@@ -134,8 +134,8 @@ struct Parameters {
 fn read_parameters(text: &str, path: &[&str]) -> Result<Parameters, String> {
     let (taken, hint): (&[&str], _) = match path {
         ["calls"] => (
-            &["limit", "recorded", "after", "since", "server", "tool", "principal", "code"],
-            "this page takes limit, recorded, after, since, server, tool, principal and code, such as \
+            &["limit", "recorded", "after", "since", "until", "server", "tool", "principal", "code"],
+            "this page takes limit, recorded, after, since, until, server, tool, principal and code, such as \
              limit=100&code=timeout",
         ),
         ["servers", _, "log"] => (&["after"], "this page takes after, such as after=120"),

@@ -3,7 +3,12 @@
 let token = null;
 let question = null; // many requests may need a token; one dialog asks for it
 
-class Refused extends Error {}
+class Refused extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
 class NoToken extends Error {}
 
 /** Sends a request; if the gateway needs a token, asks for one and tries again. */
@@ -15,7 +20,7 @@ async function request(path, options = {}) {
     // Send no cookies: the token alone decides what this page may do.
     const response = await fetch(`api/v1/${path}`, { ...options, headers, signal, credentials: "omit" });
     if (response.ok) return response;
-    if (response.status !== 401) throw new Refused(await refusalIn(response, sent));
+    if (response.status !== 401) throw new Refused(await refusalIn(response, sent), response.status);
     // Another request may have got a token in the meantime.
     if (sent === token) await askForToken(`The gateway ${sent ? "rejected this token" : "needs a token"}.`);
   }

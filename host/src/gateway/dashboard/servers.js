@@ -35,6 +35,7 @@ function showServers() {
   byId("warnings").hidden = warnings.length === 0;
   byId("servers-empty").hidden = servers.length > 0;
   setText(byId("servers-count"), servers.length);
+  offer(filterForm.server, filterForm.server.value, servers.map(({ server }) => server));
   showPrincipal();
   showReadiness();
   // A server that changes may have new tools, even if no event says so.

@@ -3,6 +3,7 @@
 function start() {
   setUpTheme();
   setUpToken(); // before the others read the address
+  setUpCalls();
   setUpViews();
   byId("columns").append(...["State", "Server", "Why", ...Object.keys(CELLS)].map(text => make("span", { text })));
   byId("search").oninput = () => { toolsShown = TOOLS_AT_ONCE; searchTools(); };

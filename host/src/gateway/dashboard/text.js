@@ -21,6 +21,7 @@ function brief(value, limit = 300) {
 
 /** Parses JSON; numbers beyond 2^53 keep their digits if the browser supports that. */
 function parseJson(text) {
+  if (!/\d{16}/.test(text)) return JSON.parse(text); // a reviver takes several times as long
   const exact = (_, value, context) =>
     Number.isInteger(value) && !Number.isSafeInteger(value) && JSON.rawJSON ? JSON.rawJSON(context.source) : value;
   try {

@@ -1,16 +1,18 @@
 /* Keeps what is shown up to date, by a stream of events or by asking again. */
 
-const ALL = { servers: true, tools: true, costs: true, calls: true, agents: true, shadow: true };
-const known = {}; // the last answer for each part
+// Each part of the page: how it is loaded, how it is shown, and which view shows it, if not all of them do.
 const SOURCES = {
-  servers: ["servers", showServers],
-  tools: ["mcp/tools", searchTools],
-  costs: ["mcp/tools/cost", showCosts],
-  calls: ["calls?limit=100", showCalls],
-  agents: ["context", showAgents],
-  shadow: ["shadow?limit=100", showShadow],
+  servers: [() => requestJson("servers"), showServers],
+  tools: [() => requestJson("mcp/tools"), searchTools, "tools"],
+  costs: [() => requestJson("mcp/tools/cost"), showCosts, "tools"],
+  calls: [loadCalls, null, "calls"],
+  agents: [() => requestJson("context"), showAgents, "agents"],
+  shadow: [() => requestJson("shadow?limit=100"), showShadow, "shadow"],
 };
-const wanted = new Set();
+const ALL = Object.fromEntries(Object.keys(SOURCES).map(part => [part, true]));
+const known = {}; // the last answer for each part
+const wanted = new Map(); // the parts to load, and when
+const loadedAt = {};
 let refreshing = false;
 let refreshedAt = 0;
 let paused = false;
@@ -20,16 +22,17 @@ let problem = "";
 
 /** Reloads parts; one round at a time, so that an old answer never replaces a newer one. */
 async function refresh(parts) {
-  for (const part in SOURCES) if (parts[part]) wanted.add(part);
-  // Costs change with tools, agents and the shadow policy with calls; they have no events of their own.
-  if (parts.tools) wanted.add("costs");
-  if (parts.calls) wanted.add("agents");
-  if (parts.calls && known.shadow?.shadow) wanted.add("shadow");
+  for (const part in SOURCES) if (parts[part]) want(part, 0);
+  // Costs change with tools, and the others with calls; they have no events of their own.
+  if (parts.tools) want("costs", 0);
+  if (parts.calls) want("agents", 0);
+  if (parts.calls && known.shadow?.shadow) want("shadow", 0);
+  if (parts.calls) want("servers", 2000); // for the figures
   if (refreshing) return;
   refreshing = true;
   try {
-    while (wanted.size) {
-      await Promise.all([...wanted].map(load));
+    for (let due; (due = dueParts()).length;) {
+      await Promise.all(due.map(load));
       refreshedAt = Date.now();
       showProblem("");
       await sleep(200); // a busy gateway changes faster than people read
@@ -44,16 +47,30 @@ async function refresh(parts) {
   }
 }
 
+/** Wants a part anew, at least so many milliseconds after it was loaded. */
+function want(part, pause) {
+  wanted.set(part, Math.min(wanted.get(part) ?? Infinity, (loadedAt[part] ?? 0) + pause));
+}
+
+/** Returns the parts to load now. What nobody sees has time: only the counts in the bar show it. */
+function dueParts() {
+  const pauseOf = ([, , view = shownView]) => (view === shownView ? 0 : HIDDEN_PAUSE);
+  const at = part => Math.max(wanted.get(part), (loadedAt[part] ?? -Infinity) + pauseOf(SOURCES[part]));
+  return [...wanted.keys()].filter(part => at(part) <= Date.now());
+}
+const HIDDEN_PAUSE = 5000;
+
 async function load(part) {
-  const [path, show] = SOURCES[part];
+  const [ask, show] = SOURCES[part];
   wanted.delete(part);
   try {
-    known[part] = await requestJson(path);
+    known[part] = await ask();
   } catch (error) {
-    wanted.add(part); // for the next poll
+    want(part, 0); // for the next poll
     throw error;
   }
-  show();
+  loadedAt[part] = Date.now();
+  show?.();
 }
 
 /** Follows the gateway while the page is visible. */
@@ -81,7 +98,7 @@ function stopFollowing() {
 function poll() {
   const due = !streaming || Date.now() - refreshedAt > 30_000;
   // Not the tools: listing them may start dormant servers. `showServers` notices when they change.
-  if (due || wanted.size) refresh({ servers: due, calls: due, shadow: due });
+  if (due || dueParts().length) refresh({ servers: due, calls: due, shadow: due });
 }
 
 async function readStreams(signal) {

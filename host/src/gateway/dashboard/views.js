@@ -11,19 +11,25 @@ function setUpTheme() {
   apply(stored("localStorage", "toolgate-theme") ?? "auto");
 }
 
+let shownView = "";
+
+/** Shows the view that the address names, as in `#calls?code=timeout`. */
 function setUpViews() {
   const links = [...document.querySelectorAll("nav a")];
-  let shown = null;
+  const nameOf = link => link.hash.slice(1);
   const show = () => {
+    const [name, parameters = ""] = location.hash.slice(1).split("?", 2);
     // "#main" comes from the skip link and keeps the view.
-    const current = links.find(link => link.hash === location.hash) ?? shown ?? links[0];
-    if (current === shown) return;
-    shown = current;
+    const view = [name, shownView, nameOf(links[0])].find(view => links.some(link => nameOf(link) === view));
+    if (view === "calls" && name === view) showFilter(parameters || shownView === view ? parameters : keptFilter());
+    if (view === shownView) return;
+    shownView = view;
     for (const link of links) {
-      link.ariaCurrent = link === current ? "page" : null;
-      byId(`${link.hash.slice(1)}-view`).hidden = link !== current;
+      link.ariaCurrent = nameOf(link) === view ? "page" : null;
+      byId(`${nameOf(link)}-view`).hidden = nameOf(link) !== view;
     }
     scrollTo(0, 0);
+    refresh({}); // what this view needs and is old
   };
   window.addEventListener("hashchange", show);
   show();
