@@ -7,6 +7,7 @@ mod choice;
 pub mod client;
 mod client_session;
 mod dashboard;
+mod history;
 pub mod http;
 mod limits;
 mod load;
@@ -55,6 +56,7 @@ use crate::shadow::Shadow;
 use client::{ClientFactory, ClientHandler, ClientSink, Principal, draw_session_name};
 use client_session::ClientSession;
 use client_session::shown_tools::SharedToolLists;
+use history::CallHistory;
 use metrics::ToolCallCounts;
 use recorded::RecordQueries;
 use replica::Replica;
@@ -118,6 +120,7 @@ pub(crate) struct GatewayState {
     /// Reported duplicates: the server whose resource or prompt is not used, and its URI or name.
     duplicates: Mutex<HashSet<(String, String)>>,
     recent: RecentCalls,
+    history: CallHistory,
     call_counts: ToolCallCounts,
     /// The lists of tools that clients are shown now.
     tool_lists: SharedToolLists,
@@ -153,6 +156,7 @@ impl Gateway {
             slow_servers: Arc::default(),
             duplicates: Mutex::default(),
             recent: RecentCalls::default(),
+            history: CallHistory::default(),
             call_counts: ToolCallCounts::default(),
             tool_lists: SharedToolLists::default(),
             sealer: StateSealer::new(Arc::clone(&replica)),
@@ -320,12 +324,15 @@ impl GatewayState {
     /// Records and counts a finished call of this principal.
     fn remember(&self, principal: &str, result: ToolResult, latency: Duration) {
         let ToolResult { call_id, name, tool, code, attempts, trace, .. } = result;
+        let link = tool.as_ref().and_then(|tool| self.registry.link(&tool.server));
         let is_listed = |tool: &ToolRef| {
-            let listed = self.registry.link(&tool.server).and_then(|link| link.known_tools());
+            let listed = link.as_ref().and_then(|link| link.known_tools());
             listed.is_some_and(|tools| tools.definition(&tool.tool).is_some())
         };
         self.call_counts.add(principal, tool.as_ref(), tool.as_ref().is_some_and(is_listed), code);
         let (at, principal) = (SystemTime::now(), principal.to_owned());
+        // A name that no server has comes from a client.
+        self.history.add(link.as_ref().map(|link| link.id()), gate::outcome(code), latency, at);
         self.recent.add(RecentCall { id: call_id, at, principal, name, tool, code, attempts, latency, trace });
     }
 

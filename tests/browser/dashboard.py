@@ -67,7 +67,8 @@ class Dashboard(Page):
         # As the link does that the gateway prints.
         self.driver.get(f"{self.url}/#token={self.token}")
         self.run("location.hash = arguments[0]", view)
-        self.until("return !document.getElementById(arguments[0]).hidden", f"{view.split('?')[0]}-view")
+        if view:
+            self.until("return !document.getElementById(arguments[0]).hidden", f"{view.split('?')[0]}-view")
 
     def give_token(self, token):
         """Answers the dialog, if the gateway wants a token for reading; otherwise it comes with the first call."""
@@ -96,7 +97,7 @@ class Dashboard(Page):
             name,
         )
         if row is not None and not self.run("return arguments[0].querySelector('details').open", row):
-            row.find_element(By.CSS_SELECTOR, "summary").click()
+            row.find_element(By.CSS_SELECTOR, "summary").send_keys(Keys.ENTER)  # a click could miss a row that moves
         self.until("return arguments[0]?.querySelector('form') !== null", row)
         return row
 
@@ -124,6 +125,57 @@ def loads(page, report):
     report.check("updates are live", page.until("return document.getElementById('live').textContent === 'live'"))
     page.view("tools")
     report.check("tools appear", page.until("return document.querySelectorAll('.tool').length > 0"))
+
+
+def gives_an_overview(page, report):
+    page.open("tools")
+    page.call(page.open_tool("demo__add"), a="1", b="2")
+    page.call(page.open_tool("demo__fail"))
+    page.open("")
+    report.check("it is the first view", page.until("return !document.getElementById('overview-view').hidden"))
+    row = "return [...document.querySelectorAll('.pace')].map(row => row.innerText).find(text => /^demo/.test(text))"
+    told = page.until(row) or ""
+    report.check("it has the servers with their calls", all(word in told for word in ["Calls", "Tool errors", "p99"]), told)
+    labels = page.run("return [...document.querySelectorAll('#charts svg')].map(chart => chart.ariaLabel)")
+    report.check("each chart says what it shows", len(labels) == 4 and all("in the last hour: " in label for label in labels), labels)
+    report.check("errors are counted", "tool errors" in labels[2] and "0 tool errors" not in labels[2], labels)
+    page.find("#figures summary").send_keys(Keys.ENTER)
+    rows = page.until("const rows = document.querySelectorAll('#figure-rows tr').length; return rows === 12 && rows")
+    report.check("the figures are in a table too", rows == 12, rows)
+    page.find(".pace button").send_keys(Keys.ENTER)
+    opened = page.until("return !document.getElementById('servers-view').hidden && document.activeElement.className === 'head'")
+    report.check("a server leads to its row", opened)
+
+
+def shows_what_needs_a_person(page, report):
+    page.open("overview", between=f"""
+        const response = await go();
+        if (!response.ok) return response;
+        if (path.endsWith("shadow?limit=100")) {{
+          return Response.json({{shadow: {{running: false, off: {json.dumps(HOSTILE_NAME)}, divergences: []}}}});
+        }}
+        if (!path.endsWith("servers")) return response;
+        const answer = await response.json();
+        answer.gateway.store = "unreachable";
+        answer.servers.push({{...answer.servers[0], server: "gone", state: "failed", ready: false}});
+        answer.warnings = [
+          {{server: "gone", text: "it is down: <b>no</b> such file", since: new Date()}},
+          {{server: "", text: "rule \\"old\\" matches no tool", since: new Date()}}];
+        return Response.json(answer);
+    """)
+    if page.token:
+        page.give_token(page.token)
+    items = "return [...document.querySelectorAll('#attention li')].map(item => item.innerText.replace(/\\s+/g, ' '))"
+    page.until(items + ".length === 4")
+    told = page.run(items)
+    for words in ["gone it is down: <b>no</b> such file", "Rules rule \"old\" matches no tool", "Store it cannot be reached",
+                  "Shadow policy it is off: ⟨U+202E⟩<img"]:
+        report.check(f"it says {words}", any(item.startswith(words) for item in told), told)
+    tones = page.run("return [...document.querySelectorAll('#attention li')].map(item => item.dataset.tone)")
+    report.check("what is broken comes first", tones == ["bad", "bad", "warn", "warn"], tones)
+    report.check("the bar counts them", page.text("#overview-count") == "4", page.text("#overview-count"))
+    made = page.run("return document.querySelectorAll('main img, main b').length + (window.owned ?? 0)")
+    report.check("and hostile texts are text", made == 0, made)
 
 
 def finds_tools(page, report):
@@ -365,7 +417,7 @@ def fits_a_phone(page, report):
     page.size(320, 640)
     page.open()
     page.until(DEMO + "return demo !== undefined")
-    for view in ["servers", "tools", "calls"]:
+    for view in ["overview", "servers", "tools", "calls"]:
         page.view(view)
         if view == "tools":
             page.open_tool("demo__add")
@@ -449,8 +501,10 @@ def asks_for_a_token(page, report):
           calls: {calls: 0, failures: 0, tool_errors: 0}, queues: [], last_error: null};
         const tool = {name: "demo__add", server: "demo", tool: "add", inputSchema: {type: "object"}};
         const gateway = {principal: {name: "ann", admin: window.promoted ?? false}};
-        return Response.json({gateway, ready: true, warnings: [], servers: [server], tools: [tool], failed: [],
-          calls: []});
+        const all = {calls: 0, failures: 0, tool_errors: 0, denied: 0, p50_ms: null, p99_ms: null, slot_s: 10,
+          ends: new Date(), slots: {calls: [0], failures: [0], tool_errors: [0], denied: [0], p50_ms: [null], p99_ms: [null]}};
+        return Response.json({gateway, ready: true, warnings: [], servers: path.endsWith("history") ? [] : [server],
+          tools: [tool], failed: [], calls: [], all, since: new Date()});
     """)
     asked = page.until("return document.querySelector('dialog').open")
     report.check("a token is asked for when it is wanted", asked)
@@ -492,6 +546,7 @@ def is_for_everybody(page, report):
                 page.open(view)
                 page.until("return document.querySelector(arguments[0]) !== null", row)
                 page.run("document.querySelector(arguments[0] + ' details')?.setAttribute('open', '')", row)
+                page.run("document.getElementById('figures').open = true")
                 is_accessible(page, report, f"dashboard, {view}, {width}, {theme}")
     page.size(1280, 900)
     page.prefer("light")
@@ -501,10 +556,10 @@ DEMO = """
 const demo = [...document.querySelectorAll('.server')].find(row => row.querySelector('.name').textContent === 'demo');
 """
 # The views, with what their rows are.
-VIEWS = {"servers": "#server-rows > li", "tools": "#tool-rows > li", "calls": "#call-rows > li",
-         "agents": "#agent-rows > li"}
-SCENES = [loads, finds_tools, finds_what_the_gateway_finds, shows_what_definitions_cost, tries_a_tool,
-          shows_recent_calls, selects_calls, loads_older_calls, shows_what_agents_have_seen, works_by_keyboard,
+VIEWS = {"overview": "#pace-rows > li", "servers": "#server-rows > li", "tools": "#tool-rows > li",
+         "calls": "#call-rows > li", "agents": "#agent-rows > li"}
+SCENES = [loads, gives_an_overview, shows_what_needs_a_person, finds_tools, finds_what_the_gateway_finds,
+          shows_what_definitions_cost, tries_a_tool, shows_recent_calls, selects_calls, loads_older_calls, shows_what_agents_have_seen, works_by_keyboard,
           has_two_themes, fits_a_phone, shows_hostile_text_as_text, keeps_the_token_out_of_its_address,
           shows_what_went_wrong_by_name, asks_for_a_token, is_for_everybody, is_self_contained]
 

@@ -28,6 +28,7 @@ class Page:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         service = webdriver.ChromeService(shutil.which("chromedriver") or "/usr/bin/chromedriver")
         self.driver = webdriver.Chrome(options=options, service=service)
+        self.driver.set_script_timeout(120)
         self.requested = []
         self.complaints = []
         self.size(1280, 900)

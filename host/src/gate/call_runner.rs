@@ -523,7 +523,8 @@ fn awaited_server(directive: &Directive) -> Option<&String> {
     }
 }
 
-fn outcome(code: Code) -> StatsOutcome {
+/// Returns what a code means for the statistics.
+pub(crate) fn outcome(code: Code) -> StatsOutcome {
     match code {
         Code::Ok => StatsOutcome::Ok,
         Code::ToolError => StatsOutcome::ToolError,

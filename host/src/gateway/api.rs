@@ -1,5 +1,6 @@
 //! The API for operators: the state of servers, tools, recent calls and the shadow policy, and actions on servers.
 
+mod history;
 mod tools;
 
 use std::collections::HashSet;
@@ -64,9 +65,8 @@ impl Gateway {
             None => answer["waits_for"] = readiness.waits_for.len().into(),
         }
         // Without its store, the gateway still makes the calls that need not be counted, so it stays ready.
-        let store = self.registry().store();
-        if store.is_shared() {
-            answer["store"] = if store.problem().is_none() { "reachable" } else { "unreachable" }.into();
+        if let Some(state) = self.store_state() {
+            answer["store"] = state.into();
         }
         reply(status, &answer)
     }
@@ -127,6 +127,9 @@ impl Gateway {
             "draining": self.is_draining(),
             "principal": {"name": principal.name, "admin": principal.admin},
         });
+        if let Some(state) = self.store_state() {
+            about["store"] = state.into();
+        }
         if principal.admin {
             let file = self.registry().config().file.as_ref().map(|file| file.display().to_string());
             about["file"] = file.into();
@@ -144,6 +147,12 @@ impl Gateway {
             about["listeners"] = listeners.collect();
         }
         about
+    }
+
+    /// Returns whether the store that replicas share can be reached; `None` if there is none.
+    fn store_state(&self) -> Option<&'static str> {
+        let store = self.registry().store();
+        store.is_shared().then(|| if store.problem().is_none() { "reachable" } else { "unreachable" })
     }
 
     /// Enables, disables or reconnects a server, as the last part of the path says; returns `None` for anything else.

@@ -26,6 +26,8 @@ const SCRIPT: &str = concat!(
     include_str!("dashboard/calls.js"),
     include_str!("dashboard/agents.js"),
     include_str!("dashboard/shadow.js"),
+    include_str!("dashboard/charts.js"),
+    include_str!("dashboard/overview.js"),
     include_str!("dashboard/start.js"),
 );
 

@@ -61,7 +61,9 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
     let path = versioned.unwrap_or(parts);
     let (method, allowed) = match path {
         ["mcp", "tools"] | ["mcp", "tools", "search" | "cost"] => (Method::GET, READ),
-        ["servers"] | ["calls"] | ["shadow"] | ["context"] | ["events"] | ["metrics"] => (Method::GET, READ),
+        ["servers"] | ["calls"] | ["history"] | ["shadow"] | ["context"] | ["events"] | ["metrics"] => {
+            (Method::GET, READ)
+        }
         ["servers", _, "log"] => (Method::GET, READ),
         ["servers", _, "enable" | "disable" | "reconnect"] | ["mcp", "call"] | ["context", "reset"] => {
             (Method::POST, "POST")
@@ -106,6 +108,7 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
         ["calls"] if recorded => gateway.recorded_calls(principal, filter, limit).await.unwrap_or_else(|error| error),
         ["calls"] => gateway.calls(principal, &filter, after, limit),
         ["servers", server, "log"] => gateway.server_log(server, after.unwrap_or_default()),
+        ["history"] => gateway.history(principal),
         ["shadow"] => gateway.shadow_report(principal, limit),
         ["servers", server, action] => match gateway.act(server, action) {
             Some(reply) => reply,
@@ -260,8 +263,8 @@ const TOKEN: &str = "this needs a token: open the dashboard with the link that `
                      terminal, or give an admin a token in gateway.tokens";
 /// The error for a path that the API does not have.
 const NO_PAGE: &str = "the API has no such page: it has servers, servers/ID/enable, servers/ID/disable, \
-                       servers/ID/reconnect, servers/ID/log, mcp/tools, mcp/tools/search, mcp/tools/cost, mcp/call, calls, shadow, \
-                       context, context/reset, events and metrics";
+                       servers/ID/reconnect, servers/ID/log, mcp/tools, mcp/tools/search, mcp/tools/cost, mcp/call, \
+                       calls, history, shadow, context, context/reset, events and metrics";
 /// The methods of a read-only page.
 const READ: &str = "GET, HEAD";
 const PAUSE: Duration = Duration::from_millis(100);

@@ -287,6 +287,65 @@ fn a_gateway_lists_the_recorded_calls_of_all_replicas_newest_first() {
 }
 
 #[test]
+fn calls_are_selected_in_memory_and_in_records_alike() {
+    let place = with_tokens();
+    let gateway = Gateway::start(&place, &["a"]);
+    for (token, text) in [(ANN, "one"), (OPS, "two"), (ANN, "three")] {
+        gateway.call(token, text);
+    }
+    gateway.recorded(OPS, 3);
+    for recorded in [false, true] {
+        let list = |token: &str, conditions: &str| {
+            gateway.page(token, &format!("calls?recorded={recorded}&{conditions}"), 200)
+        };
+        let all = list(OPS, "limit=9");
+        let at = |place: usize| each(&all, "at")[place].to_owned();
+        for (conditions, expected) in [
+            ("server=demo&tool=echo&code=ok".to_owned(), vec!["ann", "ops", "ann"]),
+            ("principal=ann".to_owned(), vec!["ann", "ann"]),
+            ("principal=ops&tool=demo.*".to_owned(), vec!["ops"]),
+            ("server=other".to_owned(), vec![]),
+            ("tool=add".to_owned(), vec![]),
+            ("code=timeout".to_owned(), vec![]),
+            ("limit=1&principal=ann".to_owned(), vec!["ann"]),
+            (format!("since={}", at(0)), vec!["ann"]),
+            (format!("until={}", at(1)), vec!["ops", "ann"]),
+            (format!("since={}&until={}", at(1), at(1)), vec!["ops"]),
+        ] {
+            assert_eq!(each(&list(OPS, &conditions), "principal"), expected, "{recorded} {conditions}");
+        }
+        // Nobody sees the calls of others by asking for them.
+        assert_eq!(each(&list(ANN, "server=demo"), "principal"), ["ann", "ann"]);
+        assert_eq!(list(ANN, "principal=ops")["calls"], json!([]));
+    }
+}
+
+#[test]
+fn the_last_hour_is_for_admins_and_others_see_their_own_part_of_it() {
+    let gateway = Gateway::start(&with_tokens(), &[]);
+    for (token, text) in [(ANN, "one"), (OPS, "two"), (ANN, "three")] {
+        gateway.call(token, text);
+    }
+    for (token, calls) in [(OPS, 3), (ANN, 2)] {
+        let page = gateway.page(token, "history", 200);
+        let sum = |values: &Value| values.as_array().unwrap().iter().map(|value| value.as_u64().unwrap()).sum::<u64>();
+        for (track, slot, slots) in [(&page["all"], 10, 360), (&page["servers"][0], 60, 60)] {
+            assert_eq!((&track["calls"], &track["slot_s"]), (&json!(calls), &json!(slot)), "{page}");
+            assert_eq!(
+                (&track["failures"], &track["tool_errors"], &track["denied"]),
+                (&json!(0), &json!(0), &json!(0))
+            );
+            assert_eq!(track["slots"]["calls"].as_array().unwrap().len(), slots);
+            assert_eq!(sum(&track["slots"]["calls"]), calls);
+            assert!(track["p50_ms"].as_f64().unwrap() <= track["p99_ms"].as_f64().unwrap(), "{page}");
+        }
+        assert_eq!((&page["servers"][0]["server"], page["servers"].as_array().unwrap().len()), (&json!("demo"), 1));
+    }
+    let said = gateway.page(OPS, "history?limit=1", 400);
+    assert!(said["error"].as_str().unwrap().contains("this page takes none"), "{said}");
+}
+
+#[test]
 fn a_folder_that_cannot_be_read_is_told_beside_the_calls_of_the_others() {
     let place = with_tokens();
     place.file("work/file", "");

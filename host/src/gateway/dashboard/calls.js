@@ -33,8 +33,8 @@ let callView = newCallView("");
 
 /** Starts a list of calls for the parameters in the address. */
 function newCallView(address) {
-  // `room` is how many calls may stay; `older` says where older ones come from, and `last` which is the newest seen.
-  return { address, calls: [], room: PAGE_OF_CALLS, last: null, older: { recorded: false, until: null }, ended: false };
+  const calls = { calls: [], room: PAGE_OF_CALLS, last: null }; // how many may stay, and which is the newest seen
+  return { address, ...calls, older: { recorded: false, until: null }, ended: false }; // where older ones come from
 }
 
 function setUpCalls() {
@@ -66,7 +66,8 @@ function writeFilter() {
 /** Shows the calls that the parameters in the address select. */
 function showFilter(address) {
   const given = new URLSearchParams(address);
-  const span = given.has("since") || given.has("until") ? `${given.get("since") ?? ""}/${given.get("until") ?? ""}` : "";
+  const [since, until] = ["since", "until"].map(name => given.get(name) ?? "");
+  const span = since || until ? `${since}/${until}` : "";
   offer(filterForm.server, given.get("server") ?? "", []);
   offer(filterForm.time, span, []);
   offer(filterForm.code, given.get("code") ?? "", []);
@@ -77,7 +78,8 @@ function showFilter(address) {
   byId("filter-clear").hidden = address === "";
   if (address === callView.address) return;
   callView = newCallView(address);
-  refresh({ calls: true });
+  want("calls", 0);
+  refresh({});
 }
 
 /** Writes the filter into the address again when somebody comes back to the view. */
@@ -258,6 +260,7 @@ function storyOf(call) {
   const links = alike.filter(([, values]) => values).map(([text, values]) =>
     make("a", { href: `#calls?${new URLSearchParams(values)}`, text: `Calls with ${text}` }));
   const story = call.trace.length ? [make("h3", { text: "How it was decided" }), traceList(call.trace)] : [];
-  const hint = make("p", { className: "soft" }, "The record tells more: ", make("code", { text: `toolgate explain ${call.id}` }));
+  const command = make("code", { text: `toolgate explain ${call.id}` });
+  const hint = make("p", { className: "soft" }, "The record tells more: ", command);
   return [facts.node, ...story, ...(folder === undefined ? [] : [hint]), make("p", { className: "buttons" }, ...links)];
 }

@@ -24,15 +24,13 @@ const CELLS = {
 // The cells that get a colour unless they are 0.
 const TONES = { "Failures": "bad", "Tool errors": "warn", "Denied": "warn" };
 const listServers = keyedList(byId("server-rows"), server => server.server, makeServerRow);
-const listWarnings = keyedList(byId("warnings"), warning => `${warning.server}\n${warning.text}`, makeWarningRow);
 let serverRows = null;
 let catalogs = null;
 
 function showServers() {
-  const { servers, warnings } = known.servers;
-  serverRows = listServers(servers);
-  listWarnings(warnings);
-  byId("warnings").hidden = warnings.length === 0;
+  const { servers } = known.servers;
+  if (shownView === "servers") serverRows = listServers(servers);
+  showAttention();
   byId("servers-empty").hidden = servers.length > 0;
   setText(byId("servers-count"), servers.length);
   offer(filterForm.server, filterForm.server.value, servers.map(({ server }) => server));
@@ -67,23 +65,15 @@ function showReadiness() {
   setText(byId("summary"), [`${up} of ${servers.length} servers ready`, ...figures].join(" · "));
 }
 
-function makeWarningRow({ server, text }) {
-  const button = makeButton(brief(server, 100), "plain line");
-  const since = make("span", { className: "soft number" });
-  button.onclick = () => openServer(server);
-  return {
-    node: make("li", {}, button, make("span", { className: "said line", text: brief(text) }), since),
-    update: warning => setText(since, ageOf(warning.since)),
-  };
-}
-
 function openServer(id) {
-  const row = serverRows.get(id);
-  if (!row) return;
   location.hash = "#servers";
-  row.details.open = true;
-  // The view switches with an event that comes after this one.
-  setTimeout(() => row.head.focus());
+  // The view switches with an event that comes before this.
+  setTimeout(() => {
+    const row = serverRows?.get(id);
+    if (!row) return;
+    row.details.open = true;
+    row.head.focus();
+  });
 }
 
 function makeServerRow({ server: id }) {
@@ -101,7 +91,21 @@ function makeServerRow({ server: id }) {
   const reconnect = makeButton("Reconnect"), toggle = makeButton("");
   row.node.append(make("div", { className: "buttons for-admins" }, reconnect, toggle));
 
-  let state = null;
+  let state = null, shown = null;
+  // Fill a row only while it is open: a hundred closed rows change often.
+  const fill = () => {
+    if (!row.details.open) return;
+    const server = shown;
+    about.update(server.description);
+    trouble.update(server.problem);
+    error.update(server.last_error?.text);
+    errorTitle.hidden = !server.last_error;
+    if (server.last_error) setText(errorTitle, `Last error, at ${timeOf(server.last_error.at)}`);
+    facts.update(factsOf(server));
+    toolsTitle.hidden = !server.tool_names?.length;
+    toolNames.update(server.tool_names?.map(name => brief(name)).join(", "));
+  };
+  row.details.ontoggle = fill;
   toggle.onclick = () => act(toggle, id, state === "disabled" ? "enable" : "disable");
   reconnect.onclick = () => { if (state !== "disabled") act(reconnect, id, "reconnect"); };
   row.update = server => {
@@ -114,14 +118,8 @@ function makeServerRow({ server: id }) {
       setText(value, CELLS[label](server));
       value.dataset.tone = value.textContent === "0" ? "" : TONES[label] ?? "";
     }
-    about.update(server.description);
-    trouble.update(server.problem);
-    error.update(server.last_error?.text);
-    errorTitle.hidden = !server.last_error;
-    if (server.last_error) setText(errorTitle, `Last error, at ${timeOf(server.last_error.at)}`);
-    facts.update(factsOf(server));
-    toolsTitle.hidden = !server.tool_names?.length;
-    toolNames.update(server.tool_names?.map(name => brief(name)).join(", "));
+    shown = server;
+    fill();
     setText(toggle, state === "disabled" ? "Enable" : "Disable");
     for (const button of [toggle, reconnect]) button.ariaLabel = `${button.textContent} ${brief(id, 80)}`;
     // Not `disabled`, which would remove the focus.

@@ -7,6 +7,7 @@ byId("shadow-facts").replaceWith(shadowFacts.node);
 function showShadow() {
   const { shadow } = known.shadow;
   byId("shadow-link").hidden = !shadow;
+  if (known.servers) showAttention();
   if (!shadow) return;
   // Only admins get the counts over all calls.
   const { same, different, dropped, failed, kinds, divergences } = shadow;

@@ -7,9 +7,11 @@ function textOf(value) {
 
 /** Makes control characters, direction overrides and invisible letters visible. */
 function visible(value) {
+  if (typeof value === "string" && PLAIN.test(value)) return value;
   const hex = character => character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
   return textOf(value).replace(/\r\n/g, "\n").replace(HIDDEN, character => `⟨U+${hex(character)}⟩`);
 }
+const PLAIN = /^[ -~]*$/; // most texts, and quick to find out
 // The joiners U+200C and U+200D stay: emoji and several scripts need them.
 const HIDDEN = new RegExp("[\\0-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e" +
   "\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\u{e0000}-\\u{e0fff}]|\\p{Surrogate}", "gu");
@@ -40,8 +42,11 @@ function pretty(value) {
 }
 
 function countOf(number) {
-  return (number ?? "–").toLocaleString("en", { maximumFractionDigits: 1 });
+  return typeof number === "number" ? COUNTS.format(number) : textOf(number ?? "–");
 }
+// Formats are kept, since it takes long to make one.
+const COUNTS = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const CLOCK = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 
 function durationOf(ms) {
   if (ms === null || ms === undefined) return "–";
@@ -56,8 +61,13 @@ function ageOf(time) {
   return ms < 1000 ? "now" : durationOf(ms);
 }
 
+function clockOf(time) {
+  const date = new Date(time);
+  return Number.isNaN(date.getTime()) ? "–" : CLOCK.format(date);
+}
+
 function timeOf(time) {
   const date = new Date(time);
-  const clock = date.toLocaleTimeString("en-GB");
+  const clock = clockOf(time);
   return date.toDateString() === new Date().toDateString() ? clock : `${date.toLocaleDateString("en-CA")} ${clock}`;
 }

@@ -52,12 +52,13 @@ function foundTools(tools) {
 function showTools() {
   if (!known.tools) return;
   const { tools, failed } = known.tools;
+  setText(byId("tools-count"), countOf(tools.length));
+  if (shownView !== "tools") return;
   const found = foundTools(tools);
   const names = new Set(tools.map(tool => tool.name));
   // A row that the search hides keeps its typed text.
   listTools(found.slice(0, toolsShown), name => names.has(name));
   listFailed(failed);
-  setText(byId("tools-count"), countOf(tools.length));
   const count = `${countOf(found.length)} of ${countOf(tools.length)}`;
   const outcome = search.done ? [count, search.problem].filter(Boolean).join("; ") : "searching…";
   setText(byId("found"), search.text ? outcome : "");

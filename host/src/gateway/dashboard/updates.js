@@ -3,6 +3,7 @@
 // Each part of the page: how it is loaded, how it is shown, and which view shows it, if not all of them do.
 const SOURCES = {
   servers: [() => requestJson("servers"), showServers],
+  history: [() => requestJson("history"), showHistory, "overview"],
   tools: [() => requestJson("mcp/tools"), searchTools, "tools"],
   costs: [() => requestJson("mcp/tools/cost"), showCosts, "tools"],
   calls: [loadCalls, null, "calls"],
@@ -22,12 +23,14 @@ let problem = "";
 
 /** Reloads parts; one round at a time, so that an old answer never replaces a newer one. */
 async function refresh(parts) {
-  for (const part in SOURCES) if (parts[part]) want(part, 0);
+  for (const part in SOURCES) if (parts[part]) want(part, part === "calls" ? CALLS_PAUSE : 0);
   // Costs change with tools, and the others with calls; they have no events of their own.
   if (parts.tools) want("costs", 0);
   if (parts.calls) want("agents", 0);
   if (parts.calls && known.shadow?.shadow) want("shadow", 0);
-  if (parts.calls) want("servers", 2000); // for the figures
+  // For the figures: the state of a server has an event.
+  if (parts.calls) want("servers", shownView === "servers" ? 3000 : 10_000);
+  if (parts.calls) want("history", HIDDEN_PAUSE);
   if (refreshing) return;
   refreshing = true;
   try {
@@ -35,7 +38,7 @@ async function refresh(parts) {
       await Promise.all(due.map(load));
       refreshedAt = Date.now();
       showProblem("");
-      await sleep(200); // a busy gateway changes faster than people read
+      await sleep(200);
     }
   } catch (error) {
     // Do not ask for a token again and again; there is a button for it.
@@ -44,7 +47,17 @@ async function refresh(parts) {
     showProblem(told ? error.message : "the gateway cannot be reached; what is shown may be old");
   } finally {
     refreshing = false;
+    refreshLater();
   }
+}
+
+/** Loads the parts that are not due yet when they are. */
+function refreshLater() {
+  clearTimeout(refreshLater.timer);
+  const next = Math.min(...[...wanted.keys()].map(dueAt));
+  // After a problem, only the poll tries again.
+  if (!following || problem || next === Infinity) return;
+  refreshLater.timer = setTimeout(() => refresh({}), Math.max(0, next - Date.now()));
 }
 
 /** Wants a part anew, at least so many milliseconds after it was loaded. */
@@ -52,13 +65,24 @@ function want(part, pause) {
   wanted.set(part, Math.min(wanted.get(part) ?? Infinity, (loadedAt[part] ?? 0) + pause));
 }
 
-/** Returns the parts to load now. What nobody sees has time: only the counts in the bar show it. */
+/** Returns when a wanted part is to be loaded. What nobody sees has time: only the counts in the bar show it. */
+function dueAt(part) {
+  const pause = isShown(part) ? 0 : HIDDEN_PAUSE;
+  return Math.max(wanted.get(part), (loadedAt[part] ?? -Infinity) + pause);
+}
+
+/** Returns the parts to load now: first those that somebody sees. */
 function dueParts() {
-  const pauseOf = ([, , view = shownView]) => (view === shownView ? 0 : HIDDEN_PAUSE);
-  const at = part => Math.max(wanted.get(part), (loadedAt[part] ?? -Infinity) + pauseOf(SOURCES[part]));
-  return [...wanted.keys()].filter(part => at(part) <= Date.now());
+  const due = [...wanted.keys()].filter(part => dueAt(part) <= Date.now());
+  return due.some(isShown) ? due.filter(isShown) : due;
+}
+
+function isShown(part) {
+  const [, , view = shownView] = SOURCES[part];
+  return view === shownView;
 }
 const HIDDEN_PAUSE = 5000;
+const CALLS_PAUSE = 1000; // a busy gateway changes faster than people read
 
 async function load(part) {
   const [ask, show] = SOURCES[part];
@@ -98,6 +122,7 @@ function stopFollowing() {
 function poll() {
   const due = !streaming || Date.now() - refreshedAt > 30_000;
   // Not the tools: listing them may start dormant servers. `showServers` notices when they change.
+  if (known.history) want("history", 10_000); // the hour goes on without calls
   if (due || dueParts().length) refresh({ servers: due, calls: due, shadow: due });
 }
 

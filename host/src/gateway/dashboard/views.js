@@ -29,6 +29,8 @@ function setUpViews() {
       byId(`${nameOf(link)}-view`).hidden = nameOf(link) !== view;
     }
     scrollTo(0, 0);
+    if (known.servers) showServers();
+    if (known.tools) showTools();
     refresh({}); // what this view needs and is old
   };
   window.addEventListener("hashchange", show);
