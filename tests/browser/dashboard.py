@@ -270,7 +270,8 @@ def shows_recent_calls(page, report):
     report.check("the call is among the recent ones", page.until(newest + "return row !== undefined"))
     row = page.run(newest + "return row")
     row.find_element(By.CSS_SELECTOR, "summary").click()
-    steps = page.run("return arguments[0].querySelectorAll('ol li').length", row)
+    # A row is filled once it has opened.
+    steps = page.until("return arguments[0].querySelectorAll('ol li').length", row) or 0
     report.check("its trace can be opened", steps > 0 and row.find_element(By.TAG_NAME, "ol").is_displayed())
     page.call(page.open_tool("demo__add"), a="3", b="4")
     page.view("calls")

@@ -42,8 +42,10 @@ mod tests {
         for (text, count) in [("nonce=\"0123\"", 2), ("<script", 1), ("</script>", 1), ("<style", 1), ("</style>", 1)] {
             assert_eq!(page.matches(text).count(), count, "{text}");
         }
+        // The name of a format, which nobody opens.
+        let addresses = page.replace("http://www.w3.org/2000/svg", "");
         for text in ["NONCE", "STYLE", "SCRIPT", "src=", "http://", "https://", "innerHTML"] {
-            assert!(!page.contains(text), "{text}");
+            assert!(!addresses.contains(text), "{text}");
         }
         assert!(page.ends_with("start();\n\n</script>\n</body>\n</html>\n"));
     }
