@@ -17,7 +17,7 @@ from processes import Late, Processes, until
 
 CLIENTS = 64  # of each era
 LEAVING = 5 + 10 + 15  # seconds in which a replica that was told to stop has ended: drain_delay, grace, its servers
-AT_ONCE = 4  # seconds, on a machine that does other things too; nothing else ends as soon
+AT_ONCE = 4  # seconds: enough on a busy machine, and less than any limit that could end the wait instead
 
 
 class Stage:

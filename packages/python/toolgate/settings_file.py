@@ -39,8 +39,9 @@ class SettingsFile(Record):
     ) -> Self:
         """Reads the settings of a `toolgate.yaml`, or of any other file that toolgate reads.
 
-        With `principal`, the settings are those of one principal of its gateway. `command` is the program `toolgate`; without it, the one beside this Python or in PATH is used. Raises
-        `SettingsError`, with the words of the program, if the file cannot be read.
+        With `principal`, the settings are those of one principal of its gateway. `command` is the program `toolgate`;
+        without it, the one beside this Python or in PATH is used. Raises `SettingsError`, with the words of the program,
+        if the file cannot be read.
         """
         program = os.fspath(command or find_command())
         try:
