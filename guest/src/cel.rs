@@ -14,6 +14,7 @@ mod tree;
 mod value;
 
 pub use evaluate::{Environment, NoValue};
+pub(crate) use parser::did_you_mean;
 pub use paths::ArgumentPath;
 pub use time::{Duration, Timestamp};
 pub use value::{List, Map, Value};

@@ -21,7 +21,7 @@ use crate::types::{Annotations, Trace, TraceNote};
 use known::KnownList;
 pub use known::KnownValue;
 pub(crate) use lesson::Lesson;
-use world::{DIALECT, World};
+use world::World;
 
 /// What a rule does with a call that it fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -301,7 +301,7 @@ impl CompiledRules {
     /// Compiles rules.
     pub(crate) fn new(set: &RuleSet) -> Result<Self, RuleError> {
         let compile = |(list, rule): (usize, &Rule)| {
-            let condition = rule.condition.as_deref().map(|text| CelCondition::new(text, &DIALECT)).transpose();
+            let condition = rule.condition.as_deref().map(world::compile).transpose();
             let condition = condition.map_err(|CelError { at, message }| RuleError {
                 rule: rule.name.clone(),
                 at: position(at),

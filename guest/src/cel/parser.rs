@@ -548,7 +548,7 @@ fn describe(token: &Lexeme) -> String {
 }
 
 /// Returns a hint with the most similar of some names.
-fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let letters: Vec<char> = name.to_lowercase().chars().collect();
     let closest = known.map(|known| (distance(known, &letters), known)).min();
     let similar = closest.filter(|(distance, _)| *distance <= 2);

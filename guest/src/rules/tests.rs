@@ -156,6 +156,26 @@ fn results_mean_what_the_closest_entry_says() {
 
 #[test]
 fn a_mistake_in_a_condition_names_its_rule_and_place() {
-    let error = CompiledRules::new(&set(&[rule("typo", &["a.b"], "arg.x == 1", Effect::Deny)])).unwrap_err();
-    assert_eq!((error.rule.as_str(), error.at), ("typo", 0));
+    let wrong = |condition: &str| {
+        let error = CompiledRules::new(&set(&[rule("typo", &["a.b"], condition, Effect::Deny)])).unwrap_err();
+        assert_eq!(error.rule, "typo");
+        (error.at, error.message)
+    };
+    assert_eq!(wrong("arg.x == 1").0, 0);
+    for (condition, at, message) in [
+        (
+            "has(tool.annotations.destructve)",
+            0,
+            "tool.annotations has no member \"destructve\"; did you mean \"destructive\"?",
+        ),
+        ("true || principal.group == 'x'", 8, "principal has no member \"group\"; did you mean \"groups\"?"),
+        ("tool['title'] == 'x'", 0, "tool has no member \"title\""),
+    ] {
+        let (found, told) = wrong(condition);
+        assert_eq!(told, message);
+        assert!(found >= at, "{condition}: {found}");
+    }
+    for condition in ["tool.name == 'x'", "principal.groups.exists(tool, tool.nam == 'x')", "args.tool.nam == 1"] {
+        assert!(CompiledRules::new(&set(&[rule("right", &["a.b"], condition, Effect::Deny)])).is_ok(), "{condition}");
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::values::{each_sent, likely_accounts, likely_mails, likely_urls};
 use super::{Circumstances, KnownList, KnownValue, Subject, paths};
-use crate::cel::{Dialect, Environment, Timestamp, Value};
+use crate::cel::{CelCondition, CelError, Dialect, Environment, Timestamp, Value, did_you_mean};
 use crate::json;
 use crate::types::Annotations;
 
@@ -19,6 +19,33 @@ pub(super) const DIALECT: Dialect = Dialect {
 pub(super) const ARGUMENTS: usize = 0;
 /// The number of the function `known`.
 pub(super) const KNOWN: usize = 0;
+
+/// The members of variables that are maps, by the path of the map.
+const MEMBERS: [(&[&str], &[&str]); 3] = [
+    (&["tool"], &["server", "name", "annotations"]),
+    (&["tool", "annotations"], &ANNOTATIONS),
+    (&["principal"], &["name", "groups", "admin"]),
+];
+const ANNOTATIONS: [&str; 4] = ["readOnly", "destructive", "idempotent", "openWorld"];
+
+/// Compiles a condition, which may read only members that there are.
+pub(super) fn compile(text: &str) -> Result<CelCondition, CelError> {
+    let condition = CelCondition::new(text, &DIALECT)?;
+    for (number, variable) in DIALECT.variables.iter().enumerate() {
+        for path in condition.paths_of(number) {
+            let names: Vec<&str> = std::iter::once(*variable).chain(path.names).collect();
+            for (map, members) in MEMBERS {
+                if let Some((name, _)) = names.strip_prefix(map).and_then(<[&str]>::split_first)
+                    && !members.contains(name)
+                {
+                    let (map, hint) = (map.join("."), did_you_mean(name, members.iter().copied()));
+                    return Err(CelError { at: path.at, message: format!("{map} has no member {name:?}{hint}") });
+                }
+            }
+        }
+    }
+    Ok(condition)
+}
 
 /// A world in which there is nothing, for conditions that use nothing.
 pub(super) struct Nothing;
@@ -141,13 +168,8 @@ fn ambiguous_argument(arguments: &json::Value<'_>) -> Option<String> {
 
 /// Returns what a tool says about itself; what it does not say is not there.
 fn annotations<'a>(said: Annotations) -> Value<'a> {
-    let all = [
-        ("readOnly", said.read_only),
-        ("destructive", said.destructive),
-        ("idempotent", said.idempotent),
-        ("openWorld", said.open_world),
-    ];
-    Value::map(all.into_iter().filter_map(|(name, truth)| Some((name, Value::Bool(truth?)))))
+    let all = [said.read_only, said.destructive, said.idempotent, said.open_world];
+    Value::map(ANNOTATIONS.into_iter().zip(all).filter_map(|(name, truth)| Some((name, Value::Bool(truth?)))))
 }
 
 /// Returns the host of a URL, in lower case; fails if programs could disagree on it.
