@@ -1,4 +1,5 @@
-//! Builds the guest for wasm32-wasip2 into OUT_DIR as `logic.wasm` and `client.wasm`, and tells the crate their digests.
+//! Builds the guest for wasm32-wasip2 into OUT_DIR as `logic.wasm` and `client.wasm`, packed with DEFLATE, and tells the
+//! crate their digests.
 //!
 //! If `TOOLGATE_COMPILED` names a folder, the machine code in it, which `toolgate component --compiled` wrote, becomes part
 //! of the program. So a release is built twice, and its first call does not wait for a compiler.
@@ -10,6 +11,8 @@ use std::{env, fs};
 use sha2::{Digest, Sha256};
 
 const TARGET: &str = "wasm32-wasip2";
+/// The level of compression.
+const BEST: u8 = 9;
 /// The worlds, and the features of the guest that make it one of each.
 const WORLDS: [(&str, &str); 2] = [("logic", ""), ("client", "client")];
 
@@ -31,16 +34,19 @@ fn main() {
             build_guest(&host, &out, features)
         };
         let bytes = fs::read(&built).unwrap_or_else(|error| fail(&format!("cannot read {}: {error}", built.display())));
-        let wasm = out.join(format!("{world}.wasm"));
-        fs::write(&wasm, &bytes).unwrap_or_else(|error| fail(&format!("cannot write {}: {error}", wasm.display())));
+        write_packed(&out.join(format!("{world}.wasm.deflate")), &bytes);
         let digest = format!("{:x}", Sha256::digest(&bytes));
         println!("cargo:rustc-env=TOOLGATE_{}_DIGEST={digest}", world.to_uppercase());
         if world == "logic" {
-            let machine_code = out.join("logic.cwasm");
-            fs::write(&machine_code, compiled(&digest))
-                .unwrap_or_else(|error| fail(&format!("cannot write {}: {error}", machine_code.display())));
+            write_packed(&out.join("logic.cwasm.deflate"), &compiled(&digest));
         }
     }
+}
+
+/// Writes a file that the crate includes and unpacks when it is needed: packed, they take a third.
+fn write_packed(file: &Path, bytes: &[u8]) {
+    let packed = miniz_oxide::deflate::compress_to_vec(bytes, BEST);
+    fs::write(file, packed).unwrap_or_else(|error| fail(&format!("cannot write {}: {error}", file.display())));
 }
 
 /// Returns the machine code of the component with this digest, or nothing if this build is not given any.

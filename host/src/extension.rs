@@ -64,15 +64,19 @@ mod context;
 mod tools;
 mod transport;
 
+use std::sync::LazyLock;
+
 use wasmtime::component::{Component, HasData, Linker};
 use wasmtime::{Engine, Result};
 
 pub use context::ToolgateCtx;
 
 use crate::logic::{Cache, cache};
+use crate::packed::unpack;
 
-/// The bytes of the component of world `client`.
-pub const CLIENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/client.wasm"));
+/// The bytes of the component of world `client`. They are unpacked when they are first used.
+pub static CLIENT: LazyLock<Vec<u8>> =
+    LazyLock::new(|| unpack(include_bytes!(concat!(env!("OUT_DIR"), "/client.wasm.deflate"))));
 
 /// The SHA-256 of [`CLIENT`], in hexadecimal.
 pub const CLIENT_DIGEST: &str = env!("TOOLGATE_CLIENT_DIGEST");
@@ -92,7 +96,7 @@ pub fn add_to_linker<T: ToolgateView + 'static>(linker: &mut Linker<T>) -> Resul
 
 /// Compiles the component of world `client` for this engine, or takes it from the cache.
 pub fn client(engine: &Engine, kept: &Cache) -> Result<Component> {
-    let compile = || Component::from_binary(engine, CLIENT);
+    let compile = || Component::from_binary(engine, &CLIENT);
     match kept {
         Cache::None => compile(),
         Cache::Dir(folder) => {

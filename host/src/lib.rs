@@ -102,6 +102,7 @@ mod gate_settings;
 mod listening;
 mod lock;
 mod ownership;
+mod packed;
 mod plan;
 mod private_files;
 mod sha256;

@@ -6,7 +6,7 @@ use std::process::Command;
 fn the_clock_is_asked_again_where_that_is_safe_and_not_at_all_for_a_tool_that_it_has_not() {
     let folder = tempfile::tempdir().unwrap();
     let wasm = folder.path().join("logic.wasm");
-    std::fs::write(&wasm, toolgate::logic::EMBEDDED).unwrap();
+    std::fs::write(&wasm, &*toolgate::logic::EMBEDDED).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_in-memory")).arg(&wasm).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let stdout = String::from_utf8(output.stdout).unwrap();

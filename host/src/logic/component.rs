@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use wasmtime::Engine;
 use wasmtime::component::{Component as Compiled, Linker};
@@ -15,21 +15,23 @@ use super::options::{Cache, ComponentOptions};
 use super::state::{MemoryBudget, StoreState};
 use super::{cache, contract, engine, wasi};
 use crate::ownership;
+use crate::packed::unpack;
 use crate::sha256::sha256_hex;
 
-/// The component that this crate was built with, as a file contains it.
-pub const EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/logic.wasm"));
+/// The component that this crate was built with, as a file contains it. It is unpacked when it is first used.
+pub static EMBEDDED: LazyLock<Vec<u8>> =
+    LazyLock::new(|| unpack(include_bytes!(concat!(env!("OUT_DIR"), "/logic.wasm.deflate"))));
 
 /// The SHA-256 of [`EMBEDDED`], in hexadecimal.
 pub const EMBEDDED_DIGEST: &str = env!("TOOLGATE_LOGIC_DIGEST");
 
-/// The machine code of [`EMBEDDED`], if this program was built with it; otherwise nothing.
-const COMPILED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/logic.cwasm"));
+/// The packed machine code of [`EMBEDDED`], if this program was built with it; otherwise nothing, packed.
+const COMPILED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/logic.cwasm.deflate"));
 
 /// Compiles [`EMBEDDED`] to machine code that a build for this operating system and architecture can include.
 pub fn precompile() -> Result<Vec<u8>, LogicError> {
     let engine = engine::portable_engine()?;
-    engine.precompile_component(EMBEDDED).map_err(|error| LogicError::Engine { reason: format!("{error:#}") })
+    engine.precompile_component(&EMBEDDED).map_err(|error| LogicError::Engine { reason: format!("{error:#}") })
 }
 
 /// A component of world `logic`, ready to be instantiated any number of times and from any thread.
@@ -46,8 +48,8 @@ pub struct Component {
 impl Component {
     /// Loads the component that this crate was built with.
     pub fn embedded(options: &ComponentOptions) -> Result<Self, LogicError> {
-        // The digest is known from the build, so the bytes are read only if the cache does not have the component.
-        Self::load(EMBEDDED, EMBEDDED_DIGEST.to_owned(), options)
+        // The digest is known from the build, so the bytes are unpacked only if the cache does not have the component.
+        Self::load(|| &EMBEDDED, EMBEDDED_DIGEST.to_owned(), options)
     }
 
     /// Loads a component from a file that nobody else can change.
@@ -67,7 +69,7 @@ impl Component {
     /// Loads a component from memory.
     pub fn from_bytes(bytes: &[u8], options: &ComponentOptions) -> Result<Self, LogicError> {
         check_form(bytes)?;
-        let mut component = Self::load(bytes, sha256_hex(bytes), options)?;
+        let mut component = Self::load(|| bytes, sha256_hex(bytes), options)?;
         component.bytes = (component.digest != EMBEDDED_DIGEST).then(|| bytes.into());
         // The generated bindings check the types of functions only when they are looked up in an instance.
         match component.instantiate() {
@@ -97,7 +99,7 @@ impl Component {
 
     /// Returns the component as a file contains it.
     pub fn bytes(&self) -> &[u8] {
-        self.bytes.as_deref().unwrap_or(EMBEDDED)
+        self.bytes.as_deref().unwrap_or(&EMBEDDED)
     }
 
     /// Returns the full names of the interfaces that it imports.
@@ -116,7 +118,11 @@ impl Component {
         self.warning.as_deref()
     }
 
-    fn load(bytes: &[u8], digest: String, options: &ComponentOptions) -> Result<Self, LogicError> {
+    fn load<'b>(
+        bytes: impl FnOnce() -> &'b [u8],
+        digest: String,
+        options: &ComponentOptions,
+    ) -> Result<Self, LogicError> {
         let engine = engine::engine(options)?;
         let (compiled, warning) = compile(&engine, bytes, &digest, &options.cache)?;
         let pre = link(&engine, &compiled, &options.cache)?;
@@ -130,9 +136,9 @@ impl fmt::Debug for Component {
     }
 }
 
-fn compile(
+fn compile<'b>(
     engine: &Engine,
-    bytes: &[u8],
+    bytes: impl FnOnce() -> &'b [u8],
     digest: &str,
     cache: &Cache,
 ) -> Result<(Compiled, Option<String>), LogicError> {
@@ -140,6 +146,7 @@ fn compile(
         if let Some(compiled) = included(engine, digest) {
             return Ok(compiled);
         }
+        let bytes = bytes();
         Compiled::from_binary(engine, bytes).map_err(|error| {
             // It uses features that this engine has disabled, so its world must be recognised without compiling it.
             if bytes.windows(CLIENT.len()).any(|part| part == CLIENT) {
@@ -156,11 +163,15 @@ fn compile(
 
 /// Returns the built-in component from its machine code, if that is included and runs on this engine and processor.
 fn included(engine: &Engine, digest: &str) -> Option<Compiled> {
-    if COMPILED.is_empty() || digest != EMBEDDED_DIGEST {
+    if digest != EMBEDDED_DIGEST {
+        return None;
+    }
+    let machine_code = unpack(COMPILED);
+    if machine_code.is_empty() {
         return None;
     }
     #[allow(unsafe_code, reason = "the bytes are a part of this program, and wasmtime made them")]
-    unsafe { Compiled::deserialize(engine, COMPILED) }.ok()
+    unsafe { Compiled::deserialize(engine, machine_code) }.ok()
 }
 
 /// Links the imports and looks up the exports, or lists everything that does not match.
@@ -185,7 +196,7 @@ fn unfit(
 ) -> Result<Option<LogicError>, LogicError> {
     // The embedded component is the reference, so there is no second list to maintain; a matching component does not
     // need it.
-    let (measure, _) = compile(engine, EMBEDDED, EMBEDDED_DIGEST, cache)?;
+    let (measure, _) = compile(engine, || &EMBEDDED, EMBEDDED_DIGEST, cache)?;
     let (missing, mistyped) = contract::compare(engine, &measure, compiled);
     let fits = missing.is_empty() && mistyped.is_empty() && forbidden.is_empty();
     Ok((!fits).then(|| BadComponent::Unfit { missing, mistyped, forbidden }.into()))

@@ -54,7 +54,7 @@ fn the_embedded_component_decides() {
 
 #[test]
 fn a_component_from_memory_has_the_digest_of_the_build() {
-    let component = Component::from_bytes(EMBEDDED, &quick()).unwrap();
+    let component = Component::from_bytes(&EMBEDDED, &quick()).unwrap();
     assert_eq!(component.digest(), EMBEDDED_DIGEST);
 }
 

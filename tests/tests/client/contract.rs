@@ -61,7 +61,7 @@ fn it_exports_the_executor_and_every_interface_of_logic() {
 
 #[test]
 fn nothing_impure_is_even_mentioned_and_no_path_of_its_builder() {
-    let text = String::from_utf8_lossy(CLIENT);
+    let text = String::from_utf8_lossy(&CLIENT);
     for package in ["wasi:clocks", "wasi:random", "wasi:filesystem", "wasi:sockets", "wasi:http"] {
         assert!(!text.contains(package), "{package}");
     }

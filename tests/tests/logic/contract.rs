@@ -14,7 +14,7 @@ fn the_component_imports_nothing_but_what_std_drags_in() {
 
 #[test]
 fn nothing_impure_is_even_mentioned() {
-    let text = String::from_utf8_lossy(EMBEDDED);
+    let text = String::from_utf8_lossy(&EMBEDDED);
     for package in ["wasi:clocks", "wasi:random", "wasi:filesystem", "wasi:sockets", "wasi:http"] {
         assert!(!text.contains(package), "{package}");
     }
@@ -22,7 +22,7 @@ fn nothing_impure_is_even_mentioned() {
 
 #[test]
 fn the_component_carries_no_path_of_its_builder() {
-    let text = String::from_utf8_lossy(EMBEDDED);
+    let text = String::from_utf8_lossy(&EMBEDDED);
     let workspace = env!("CARGO_MANIFEST_DIR").trim_end_matches("/tests");
     assert!(!text.contains(workspace), "the component carries {workspace}");
     let home = std::env::var("HOME").unwrap_or_default();
