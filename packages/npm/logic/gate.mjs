@@ -1,8 +1,10 @@
 /** A gate and its calls: the component decides, this module acts. */
 
+import { asFunction, asMillis, asOptions, asRecord, mismatch, shown } from './checks.mjs';
 import { asJson, Broken, dispose } from './logic.mjs';
 import { Settings } from './settings.mjs';
 
+const OPTIONS = ['settings', 'approve', 'millis', 'log'];
 const LONGEST_MILLIS = 2 ** 31 - 1; // of a timer
 
 /** A failure, in the terms of the WIT; if `sent`, the server may have acted on the request. */
@@ -10,6 +12,10 @@ export class Failed extends Error {
   constructor(kind, detail, sent = false) {
     super(typeof detail === 'string' ? `${kind}: ${detail}` : kind);
     Object.assign(this, { kind, detail, sent });
+  }
+
+  get name() {
+    return 'Failed';
   }
 }
 
@@ -27,10 +33,13 @@ export class Gate {
   executions = new Map();
   instance = null;
 
-  constructor(logic, servers, { settings = {}, approve, millis = 60_000, log = console.warn } = {}) {
-    Object.assign(this, { servers, approve, millis });
+  constructor(logic, servers, options = {}) {
+    const { settings = {}, approve, millis = 60_000, log = console.warn } = asOptions(options, OPTIONS);
+    this.servers = asRecord(servers, 'servers');
+    this.approve = asFunction(approve, 'approve');
+    this.millis = asMillis(millis, 'millis');
     this.#logic = logic;
-    this.#log = log;
+    this.#log = asFunction(log, 'log');
     this.#settings = new Settings(logic.defaultSettings(Object.keys(servers)));
     this.#settings.merge(settings);
   }
@@ -170,16 +179,28 @@ export class Gate {
         await sleep(min + Math.random() * (max - min), signal);
         return { tag: 'waited' };
       }
-      case 'ask': {
-        const said = await this.approve?.(given, signal);
-        return said === undefined ? { tag: 'unasked' } : { tag: 'approved', val: said };
-      }
+      case 'ask':
+        return this.#ask(given, signal);
       case 'condense': // keeps a long text if that is asked and possible; there is no summarizer
         return { tag: 'condensed', val: { kept: given.spill ? await this.#logic.keep(given.text) : undefined } };
       case 'reauthenticate':
         throw new Failed('needs-auth', 'this host has no authorization to give');
       default:
         throw new Failed('protocol', `this host does not know the directive ${what}`);
+    }
+  }
+
+  /** Asks a person, whose `true` alone lets the call run. If `approve` fails, nothing is sent, and no server is to blame. */
+  async #ask(question, signal) {
+    try {
+      const said = await this.approve?.(question, signal);
+      if (said === undefined) return { tag: 'unasked' };
+      if (typeof said !== 'boolean') throw mismatch('its answer', 'true, false or undefined', said);
+      return { tag: 'approved', val: said };
+    } catch (error) {
+      const problem = `approve failed: ${error?.message ?? shown(error)}`;
+      this.#log(`toolgate: ${problem}`);
+      throw new Failed('rules-unavailable', problem);
     }
   }
 

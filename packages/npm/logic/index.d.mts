@@ -42,10 +42,11 @@ export class Logic {
   parseArguments(text: string, schema?: JsonOrValue): Parsed;
   /** Finds the calls in the text of a model that has no tool calls of its own. */
   readCalls(text: string, tools?: { name: string, inputSchema?: JsonOrValue }[]): ReadCall[];
-  /** Replaces what the masks find in a text. */
-  mask(text: string, masks: Partial<Masks>): string;
-  /** Replaces what the masks find in JSON; the answer is a JSON text again. */
-  maskJson(json: JsonOrValue, masks: Partial<Masks>): string;
+  /** Replaces what the masks find in a text: all built-in masks unless some are given.
+   *  Masks that name nothing, as `{}`, find nothing. */
+  mask(text: string, masks?: Partial<Masks>): string;
+  /** Replaces what the masks find in JSON, as `mask` does; the answer is a JSON text again. */
+  maskJson(json: JsonOrValue, masks?: Partial<Masks>): string;
   /** Returns the names that the rules let through. */
   filter(rules: Partial<Rules>, names: string[]): string[];
   /** Finds the one tool that a name means. */
@@ -70,7 +71,7 @@ export interface Server {
 export interface GateOptions {
   /** Settings that differ from the default ones. */
   settings?: Partly<Settings>;
-  /** Asks a person whether a call may run; without it, such a call is declined. */
+  /** Asks a person whether a call may run: only `true` lets it. Without it, such a call is declined; if it fails, it is not allowed. */
   approve?: (question: Question, signal: AbortSignal) => boolean | undefined | Promise<boolean | undefined>;
   /** The time limit of a call in milliseconds, 60000 unless given. */
   millis?: number;
@@ -108,7 +109,7 @@ type Detail<Kind> = Extract<Failure, { tag: Kind }> extends { val: infer T } ? T
 
 /** The component refused a question, such as one with a mask that does not exist. */
 export class Refused extends Error {
-  /** The error case of the function in the WIT. */
+  /** The error case of the function in the WIT; `message` says it in words. */
   readonly payload: unknown;
 }
 

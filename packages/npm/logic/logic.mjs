@@ -1,20 +1,30 @@
 /** The component in its sandbox: it has no imports, and instances of it answer questions. */
 
+import { asMillis, asOptions, asRecord, isRecord } from './checks.mjs';
 import { instantiate } from './component/logic.js';
 import { fit } from './settings.mjs';
 
 const MILLIS = 5000; // for one question
+const ALL_MASKS = { groups: ['all'] };
 
 /** The error case of a `result`; `payload` is the case. */
 export class Refused extends Error {
   constructor(payload) {
-    super(payload?.message ?? JSON.stringify(payload, (_, value) => (typeof value === 'bigint' ? Number(value) : value)));
+    super(payload?.message ?? inWords(payload));
     this.payload = payload;
+  }
+
+  get name() {
+    return 'Refused';
   }
 }
 
 /** An instance trapped or reached a limit. */
-export class Broken extends Error {}
+export class Broken extends Error {
+  get name() {
+    return 'Broken';
+  }
+}
 
 /** The compiled component, from which instances are made, and one instance for questions that belong to no gate. */
 export class Logic {
@@ -23,9 +33,10 @@ export class Logic {
   #masker = null;
 
   /** The platform compiles the modules, runs questions, and keeps long texts: `node.mjs` and `index.mjs` have one each. */
-  constructor(platform, { millis = MILLIS } = {}) {
+  constructor(platform, options = {}) {
+    const { millis = MILLIS } = asOptions(options, ['millis']);
     this.#platform = platform;
-    this.millis = millis;
+    this.millis = asMillis(millis, 'millis');
   }
 
   instance() {
@@ -59,16 +70,16 @@ export class Logic {
     return this.ask(({ reading }) => reading.readCalls(text, known));
   }
 
-  mask(text, masks) {
+  mask(text, masks = ALL_MASKS) {
     return this.#withMasks(masks, (masker) => masker.mask(text));
   }
 
-  maskJson(json, masks) {
+  maskJson(json, masks = ALL_MASKS) {
     return this.#withMasks(masks, (masker) => masker.maskJson(asJson(json)));
   }
 
   filter(rules, names) {
-    const checked = fit('Rules', { deny: [], ...rules }, 'rules');
+    const checked = fit('Rules', { deny: [], ...asRecord(rules, 'rules') }, 'rules');
     return this.ask(({ filtering }) => filtering.filter(checked, names));
   }
 
@@ -93,7 +104,7 @@ export class Logic {
 
   /** Compiles masks, unless the last question had the same. */
   #withMasks(masks, use) {
-    const wanted = fit('Masks', { groups: [], patterns: [], custom: [], ...masks }, 'masks');
+    const wanted = fit('Masks', { groups: [], patterns: [], custom: [], ...asRecord(masks, 'masks') }, 'masks');
     const key = JSON.stringify(wanted);
     return this.ask(({ masking }) => {
       if (this.#masker?.key !== key) {
@@ -126,6 +137,21 @@ class Instance {
       throw error instanceof TypeError ? error : new Broken(error.message, { cause: error });
     }
   }
+}
+
+/** Writes the case of an error in words, such as `unknown pattern "emial"; known: …`. */
+function inWords(error) {
+  if (!isRecord(error)) return String(error);
+  const { tag, val } = error;
+  const words = tag.replaceAll('-', ' ');
+  if (val === undefined) return words;
+  if (!isRecord(val)) return `${words}: ${val}`;
+  if (val.tag) return `${words}: ${inWords(val)}`;
+  const parts = Object.entries(val).map(([field, value], at) => {
+    if (at === 0 && typeof value === 'string') return `"${value}"`; // what it is about
+    return `${field}: ${Array.isArray(value) ? value.join(', ') : value}`;
+  });
+  return `${words} ${parts.join('; ')}`;
 }
 
 /** Compiles the core modules of the component once, each by its URL. */

@@ -2,15 +2,18 @@
 
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import vm from 'node:vm';
 
+import { asOptions } from './checks.mjs';
 import { urls } from './component/modules.mjs';
 import { Logic as Shared, onceCompiled } from './logic.mjs';
 import { settingsFromJson } from './settings-json.mjs';
 
+const LONGEST_MILLIS = 2 ** 31 - 1; // of a script
 const compile = onceCompiled(urls, async (url) => WebAssembly.compile(await readFile(url)));
 
 export class Logic extends Shared {
@@ -27,7 +30,7 @@ function run(question, millis) {
   const outer = context.question;
   context.question = question;
   try {
-    return script.runInContext(context, { timeout: millis });
+    return script.runInContext(context, { timeout: Math.min(Math.ceil(millis), LONGEST_MILLIS) });
   } finally {
     context.question = outer;
   }
@@ -39,15 +42,31 @@ async function keep(text) {
   return file;
 }
 
-export async function settingsFromFile(path, { toolgate = 'toolgate' } = {}) {
-  const args = ['settings', '--config', path];
-  const { stdout } = await promisify(execFile)(toolgate, args, { maxBuffer: 64 << 20 }).catch((error) => {
+export async function settingsFromFile(path, options = {}) {
+  const { toolgate } = asOptions(options, ['toolgate']);
+  const [program, ...first] = toolgate === undefined ? findCommand() : [toolgate];
+  const args = [...first, 'settings', '--config', path];
+  const { stdout } = await promisify(execFile)(program, args, { maxBuffer: 64 << 20 }).catch((error) => {
     const why = error.code === 'ENOENT'
       ? 'there is no such program. Install it (npm install toolgate), or give its path: { toolgate: PATH }'
       : error.stderr?.trim() || error.message;
-    throw new Error(`${toolgate} cannot read the settings of ${path}: ${why}`, { cause: error });
+    throw new Error(`${[program, ...first].at(-1)} cannot read the settings of ${path}: ${why}`, { cause: error });
   });
   return settingsFromJson(stdout);
+}
+
+/** Returns how toolgate is run: by its package, which is seldom in `PATH`, or else from `PATH`. */
+function findCommand() {
+  for (const place of [join(process.cwd(), 'here.js'), import.meta.url]) {
+    try {
+      const require = createRequire(place);
+      const manifest = 'toolgate/package.json';
+      return [process.execPath, join(dirname(require.resolve(manifest)), require(manifest).bin.toolgate)];
+    } catch {
+      // It is not installed there.
+    }
+  }
+  return ['toolgate'];
 }
 
 export { Failed, Gate } from './gate.mjs';

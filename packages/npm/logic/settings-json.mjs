@@ -1,7 +1,8 @@
 /** Reads settings from the JSON that `toolgate settings` and records have. */
 
+import { isRecord } from './checks.mjs';
 import shapes from './component/shapes.mjs';
-import { fit, isRecord, listOf } from './settings.mjs';
+import { fit, listOf } from './settings.mjs';
 
 // Members of the JSON whose names are not those of the WIT in snake case.
 const NAMES = {

@@ -1,5 +1,6 @@
 /** Settings that accept only what the WIT defines, so that a misspelt rule is not silently ignored. */
 
+import { asRecord, checkField, isRecord, mismatch } from './checks.mjs';
 import shapes from './component/shapes.mjs';
 
 /** A copy of the settings that accepts only fields of the WIT, with values of their types. */
@@ -19,7 +20,7 @@ export class Settings {
   /** Takes over the fields that are given; records are merged, lists and everything else are replaced. */
   merge(given, into = this.values) {
     const isMerged = (value) => isRecord(value) && !('tag' in value);
-    for (const [field, value] of Object.entries(given)) {
+    for (const [field, value] of Object.entries(asRecord(given, 'settings'))) {
       if (isMerged(into[field]) && isMerged(value)) this.merge(value, into[field]);
       else into[field] = value;
     }
@@ -57,7 +58,7 @@ export class Settings {
 
 /** Copies a value of a type of the WIT, or says what about it is wrong; lists and records go through `guard`. */
 export function fit(type, value, where, guard = (target) => target) {
-  const wrong = (wanted) => new TypeError(`${where} must be ${wanted}, not a value of type ${typeof value}`);
+  const wrong = (wanted) => mismatch(where, wanted, value);
   const again = (type, value, where) => fit(type, value, where, guard);
   const item = listOf(type);
   if (item) {
@@ -74,14 +75,15 @@ export function fit(type, value, where, guard = (target) => target) {
     if (typeof value !== type) throw wrong(`a ${type}`);
     return value;
   }
-  if (!isRecord(value)) throw wrong('a record');
+  asRecord(value, where);
   if (variant) {
-    if (!Object.hasOwn(variant, value.tag)) throw wrong(`a record whose tag is one of ${Object.keys(variant).join(', ')}`);
+    const tags = Object.keys(variant);
+    if (!tags.includes(value.tag)) throw mismatch(where, `a record whose tag is one of ${tags.join(', ')}`, value.tag);
     return variant[value.tag] ? { tag: value.tag, val: again(variant[value.tag], value.val, `${where}.val`) } : { tag: value.tag };
   }
   const known = (field) => {
-    if (Object.hasOwn(record, field)) return record[field];
-    throw new TypeError(`${where} has no field ${field}; there are ${Object.keys(record).join(', ')}`);
+    checkField(Object.keys(record), field, where);
+    return record[field];
   };
   const member = (field, value) => {
     const type = known(field);
@@ -96,9 +98,4 @@ export function fit(type, value, where, guard = (target) => target) {
 /** Returns the type of the items if a type is a list. */
 export function listOf(type) {
   return type.match(/^Array<(.*)>$/)?.[1];
-}
-
-/** Tells whether a value is an object and no list. */
-export function isRecord(value) {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -139,6 +139,49 @@ test('a person is asked where a rule wants it', async () => {
   assert.equal(runs(), 1);
 });
 
+test('an approval that is not `true` or `false`, or that fails, lets nothing run and says why', async () => {
+  const said = [];
+  gate = new Gate(logic, servers, { log: (line) => said.push(line) });
+  gate.settings.policy.servers[1].ask = ['charge'];
+  const fails = () => { throw new Error('no chat'); };
+  for (const [approve, words] of [
+    [() => 'no', 'must be true, false or undefined, not "no"'],
+    [async () => ({ approved: false }), 'not a record {approved}'],
+    [() => 1, 'not 1'],
+    [() => null, 'not null'],
+    [fails, 'no chat'],
+    [async () => fails(), 'no chat'],
+    [() => Promise.reject('no chat'), 'no chat'],
+    [true, 'not a function'],
+  ]) {
+    gate.approve = approve;
+    const result = await check('shop.charge', '', 'not-allowed', 0);
+    for (const text of [result.text, said.pop()]) assert.ok(text.includes('approve failed') && text.includes(words), text);
+  }
+  gate.approve = () => undefined;
+  await check('shop.charge', '', 'declined', 0, 'could not ask its user');
+  assert.deepEqual([runs(), said], [0, []]);
+});
+
+test('options that do not exist, or have values of another type, are refused', () => {
+  const made = (options) => () => new Gate(logic, servers, options);
+  for (const [wrong, words] of [
+    [made({ setting: {} }), /options has no field setting; there are settings, approve, millis, log/],
+    [made(null), /options must be a record, not null/],
+    [made({ approve: true }), /approve must be a function, not true/],
+    [made({ log: false }), /log must be a function, not false/],
+    ...[0, -1, NaN, Infinity, '5'].map((millis) => [made({ millis }), /millis must be a positive number, not /]),
+    [made({ settings: Promise.resolve({}) }), /settings must be a record, not a promise: is there an `await` missing\?/],
+    [made({ settings: new Map() }), /settings must be a record, not a Map/],
+    [made({ settings: [] }), /settings must be a record, not a list/],
+    [made({ settings: null }), /settings must be a record, not null/],
+    [made({ settings: { policy: new Map([['readOnly', true]]) } }), /settings.policy must be a record, not a Map/],
+    [made({ settings: { policy: Promise.resolve({}) } }), /settings.policy must be a record, not a promise/],
+    [() => new Gate(logic), /servers must be a record, not undefined/],
+    [() => new Gate(logic, new Map(Object.entries(servers))), /servers must be a record, not a Map/],
+  ]) assert.throws(wrong, (error) => error instanceof TypeError && words.test(error.message));
+});
+
 test('rules see what happened before', async () => {
   const limit = { calls: 2, perMs: 60_000n, by: 'principal' };
   gate.settings.rules.lists = [[
@@ -172,8 +215,10 @@ test('a setting that there is not, or that comes too late, is refused', async ()
   for (const [change, words] of [
     [set(policy, 'read_only', true), /settings.policy has no field read_only; there are .*readOnly/],
     [set(policy.servers[1], 'aks', ['charge']), /policy.servers\[1\] has no field aks/],
-    [set(policy, 'readOnly', 'yes'), /readOnly must be a boolean/],
-    [set(policy, 'destructive', 'refuse'), /one of allow, ask, deny/],
+    [set(policy, 'readOnly', 'yes'), /readOnly must be a boolean, not "yes"/],
+    [set(gate.settings, 'maxResultBytes', 100), /maxResultBytes must be a bigint, not 100/],
+    [set(gate.settings, 'style', { tag: 'Dot' }), /a record whose tag is one of .*, not "Dot"/],
+    [set(policy, 'destructive', 'deny!'), /must be one of allow, ask, deny, not "deny!"/],
     [set(policy.servers[1], 'ask', 'charge'), /must be a list/],
     [set(policy, 'servers', [{ id: 'shop', aks: [] }]), /has no field aks/],
     [set(gate.settings, 'masks', { groups: ['all'] }), /masks.patterns must be a list/],

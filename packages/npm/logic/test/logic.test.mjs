@@ -2,10 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 
 import { Broken, Gate, Logic, Refused, settingsFromFile, settingsFromJson } from '@toolgate/logic';
 
@@ -33,9 +34,37 @@ test('a refusal has its case, and a misspelt mask or rule is no question', () =>
   assert.throws(() => logic.mask('', { groups: ['nonsense'] }), (error) => error.payload.tag === 'unknown-group');
   assert.throws(() => logic.mask('', { pattern: ['email'] }), /masks has no field pattern; there are groups/);
   assert.throws(() => logic.filter({ denied: ['s*'] }, []), /rules has no field denied/);
+  for (const [wrong, words] of [
+    [() => logic.mask('', null), /masks must be a record, not null/],
+    [() => logic.mask('', new Map([['groups', ['all']]])), /masks must be a record, not a Map/],
+    [() => logic.maskJson({}, ['email']), /masks must be a record, not a list/],
+    [() => logic.filter(null, []), /rules must be a record, not null/],
+    [() => logic.filter(new Map([['deny', ['s*']]]), []), /rules must be a record, not a Map/],
+  ]) assert.throws(wrong, words);
+});
+
+test('without masks, all of them look at a text; masks that name nothing find nothing', () => {
+  const text = 'mail me@example.com';
+  assert.equal(logic.mask(text), 'mail [MASKED_EMAIL]');
+  assert.equal(logic.mask(text, undefined), logic.mask(text, { groups: ['all'] }));
+  assert.equal(logic.maskJson({ text }), '{"text":"mail [MASKED_EMAIL]"}');
+  assert.equal(logic.mask(text, {}), text);
+});
+
+test('a refusal says in words what is wrong', () => {
+  const refused = (words) => (error) => error instanceof Refused && error.name === 'Refused' && words.test(error.message);
+  assert.throws(() => logic.mask('', { patterns: ['emial'] }), refused(/^unknown pattern "emial"; known: .*\bemail\b/));
+  assert.throws(() => logic.mask('', { custom: [{ pattern: 'a(', replacement: '' }] }), refused(/^bad pattern "a\("; reason: /));
+  assert.throws(() => logic.parseArguments(`${'['.repeat(5000)}`), refused(/^too deep: \d+$/));
+  assert.throws(() => logic.splitName('nonsense'), refused(/^[^{]*nonsense/));
+  const settings = { ...logic.defaultSettings([]), masks: { groups: ['nonsense'], patterns: [], custom: [] } };
+  assert.throws(() => logic.ask(({ execution }) => new execution.Gate(settings)), refused(/^masks: unknown group "nonsense"; known: /));
 });
 
 test('an endless question ends, and the next one is answered', async () => {
+  for (const millis of [0, -1, NaN, Infinity, '50']) await assert.rejects(Logic.load({ millis }), /millis must be a positive number, not/);
+  await assert.rejects(Logic.load({ milis: 50 }), /options has no field milis; there are millis/);
+  assert.equal((await Logic.load({ millis: 2 ** 40 + 0.5 })).parseArguments('a: 1').arguments, '{"a":1}');
   const hasty = await Logic.load({ millis: 50 });
   assert.throws(() => hasty.ask(() => { for (;;); }), Broken);
   assert.equal(hasty.parseArguments('a: 1').arguments, '{"a":1}');
@@ -149,6 +178,40 @@ test('a file is read by toolgate, and what it says against it is the error', asy
     await assert.rejects(settingsFromFile('a.yaml', refuses), /refuses cannot read the settings of a.yaml: error: a.yaml:1:1: no/);
     await assert.rejects(settingsFromFile('a.yaml', { toolgate: join(folder, 'none') }), /there is no such program. Install it/);
   } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('toolgate is found where npm has installed it, or else in PATH', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'toolgate-logic-'));
+  const besideLibrary = fileURLToPath(new URL('../node_modules', import.meta.url));
+  const [cwd, { PATH }] = [process.cwd(), process.env];
+  const prints = (what) => `#!${process.execPath}\nprocess.stdout.write(${JSON.stringify(JSON.stringify(what))});\n`;
+  const install = (modules, what) => {
+    mkdirSync(join(modules, 'toolgate/bin'), { recursive: true });
+    writeFileSync(join(modules, 'toolgate/package.json'), '{"bin": {"toolgate": "bin/toolgate.js"}}');
+    writeFileSync(join(modules, 'toolgate/bin/toolgate.js'), prints(what)); // not executable: Node.js runs it
+  };
+  try {
+    writeFileSync(join(folder, 'toolgate'), prints({ by: 'PATH' }));
+    chmodSync(join(folder, 'toolgate'), 0o755);
+    process.env.PATH = folder;
+    process.chdir(folder);
+    if (existsSync(join(besideLibrary, 'toolgate'))) {
+      await assert.rejects(settingsFromFile('a.yaml'), /toolgate\.js cannot read the settings of a.yaml/);
+    } else {
+      await assert.rejects(settingsFromFile('a.yaml'), /settings has "by"/);
+      install(besideLibrary, { beside: 'library' });
+      const reads = assert.rejects(settingsFromFile('a.yaml'), /settings has "beside"/);
+      await reads.finally(() => rmSync(join(besideLibrary, 'toolgate'), { recursive: true }));
+    }
+    install(join(folder, 'node_modules'), written);
+    assert.deepEqual(await settingsFromFile('a.yaml'), settingsFromJson(written));
+    await assert.rejects(settingsFromFile('a.yaml', { toolgate: join(folder, 'toolgate') }), /settings has "by"/);
+    await assert.rejects(settingsFromFile('a.yaml', { tolgate: 'x' }), /options has no field tolgate; there are toolgate/);
+  } finally {
+    process.chdir(cwd);
+    process.env.PATH = PATH;
     rmSync(folder, { recursive: true });
   }
 });

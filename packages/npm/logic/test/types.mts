@@ -7,7 +7,8 @@ const logic = await Logic.load({ millis: 100 });
 const text: string = logic.parseArguments('a: 1', { type: 'object' }).arguments;
 const stage: 'json' | string = logic.parseArguments('a: 1').stage;
 const masked: string = logic.mask(text, { groups: ['basic'] });
-const normal: string = logic.ask(({ naming }) => naming.normalize(stage + masked));
+const maskedByAll: string = logic.mask(text) + logic.maskJson({ text });
+const normal: string = logic.ask(({ naming }) => naming.normalize(stage + masked + maskedByAll));
 const settings: Settings = await settingsFromFile('toolgate.yaml', { toolgate: normal });
 
 class Own implements Server {
