@@ -9,11 +9,13 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from subjects import TOOLGATE, logic
 
-from toolgate import Case, Failed, Gate, Refused, StdioServer
+from toolgate import Case, Failed, Gate, Refused, StdioServer, SyncGate
 from toolgate.component import FUEL
+from toolgate.programs import find_program
 from toolgate.types import CallLimit, CustomMask, Masks, ResultRule, Rule, SearchSettings, ServerSettings
 
 logging.getLogger("asyncio").setLevel(logging.ERROR)  # do not warn about slow tests
@@ -243,7 +245,7 @@ class Calls(unittest.IsolatedAsyncioTestCase):
         result = await self.gate.call("shop.look")
         self.assertIn("KeyError", result.text)
 
-    async def test_a_transport_or_a_person_that_gives_a_wrong_value_is_a_result(self):
+    async def test_a_transport_that_gives_a_wrong_value_is_a_result(self):
         for answer in [{"content": []}, None]:
             async def call(tool, arguments, answer=answer):
                 return answer
@@ -258,13 +260,29 @@ class Calls(unittest.IsolatedAsyncioTestCase):
         result = await self.gate.call("shop.charge")
         self.assertIn("HttpFailure", result.text)
 
-        async def unsure(question):
-            return "perhaps"
-
-        self.gate = Gate(self.logic, self.servers, approve=unsure)
+    async def test_only_true_approves_and_no_server_is_blamed_for_the_rest(self):
         self.gate.settings.policy.servers[1].ask = ["charge"]
-        result = await self.gate.call("shop.charge")
-        self.assertEqual((result.is_error, result.attempts, self.runs), (True, 0, 0), result)
+        for said, reason in [
+            ("yes", "must return True, False or None, not 'yes'"),
+            (1, "must return True, False or None, not 1"),
+            (KeyError("lost"), "`approve` raised KeyError('lost')"),
+            (TimeoutError("slow"), "`approve` raised TimeoutError('slow')"),
+            (Refused("no"), "`approve` raised Refused('no')"),
+            (Failed("closed"), "`approve` raised Failed('closed')"),
+        ]:
+            async def approve(question):
+                if isinstance(said, Exception):
+                    raise said
+                return said
+            self.gate.approve = approve
+            with self.subTest(said=said), self.assertLogs("toolgate", logging.ERROR) as logs:
+                result = await self.check("shop.charge", "", "not-allowed", 0, reason)
+                self.assertNotIn("protocol", result.text)
+                self.assertEqual(len(logs.records), 1)
+                self.assertEqual(logs.records[0].exc_info is not None, isinstance(said, Exception))
+        self.gate.approve = lambda question: True  # no `async`
+        await self.check("shop.charge", "", "not-allowed", 0, "can't be used in 'await' expression")
+        self.assertEqual(self.runs, 0)
 
     async def test_tools_are_listed_and_named_for_the_model(self):
         self.servers["gone"] = StdioServer("/no/such/program")
@@ -300,6 +318,39 @@ class Calls(unittest.IsolatedAsyncioTestCase):
         await self.check("elsewhere.tool", "", "server-unavailable", 0, "no connection")
         with self.assertRaisesRegex(ValueError, "the settings have no server shop"):
             Gate(self.logic, self.servers, self.logic.default_settings(["demo"]))
+
+    async def test_servers_and_settings_of_a_wrong_type_are_refused_in_words(self):
+        demo = self.servers["demo"]
+        for servers, settings, error, refused in [
+            (self.servers, "x", TypeError, "settings must be a record Settings, not a value of type str"),
+            (self.servers, {"policy": {}}, TypeError, "not a value of type dict: .*from_json"),
+            (self.servers, {}, TypeError, "not a value of type dict"),  # it must not mean the default
+            (demo, None, TypeError, "servers must be a dictionary such as .*, not a value of type StdioServer"),
+            ({"demo": "toolgate demo-server"}, None, TypeError, r"write StdioServer\('toolgate', 'demo-server'\)"),
+            ({"demo": None}, None, TypeError, "'demo' must have the methods open, tools, call, close, unlike None"),
+            ({"": demo}, None, ValueError, "the id of a server must have letters.*, not ''"),
+            ({"a.b": demo}, None, ValueError, "not 'a.b'"),
+            ({1: demo}, None, TypeError, "the id of a server must be a text, not 1"),
+        ]:
+            for kind in (Gate, SyncGate):
+                with self.subTest(refused, kind=kind), self.assertRaisesRegex(error, refused):
+                    kind(self.logic, servers, settings)
+
+    async def test_a_program_that_path_does_not_have_is_found_beside_python(self):
+        scripts, elsewhere = Path(self.folder.name, "scripts"), Path(self.folder.name, "elsewhere")
+        for folder in (scripts, elsewhere):
+            folder.mkdir()
+        (scripts / "toolgate").symlink_to(TOOLGATE)
+        with mock.patch("sysconfig.get_path", return_value=str(scripts)):
+            with mock.patch.dict(os.environ, PATH=str(elsewhere)):
+                self.servers["demo"] = StdioServer("toolgate", "demo-server")
+                self.gate = Gate(self.logic, self.servers)
+                await self.check("demo.add", "a: 1, b: 2", "ok", 1, "3")
+            path = {"PATH": str(elsewhere)}
+            self.assertEqual(find_program("toolgate", path), str(scripts / "toolgate"))
+            self.assertEqual(find_program("./toolgate", path), "./toolgate")
+            (elsewhere / "toolgate").symlink_to(TOOLGATE)
+            self.assertEqual(find_program("toolgate", path), "toolgate")
 
 
 if __name__ == "__main__":

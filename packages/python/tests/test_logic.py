@@ -60,6 +60,30 @@ class Questions(unittest.TestCase):
         notes = self.logic.check_rules(RuleSet(lists=[rules]), TOOLS)
         self.assertEqual([(note.rule, note.problem) for note in notes], [("none", Case("unmatched", "mail.x")), ("never", Case("constant", False))])
 
+    def test_a_text_where_a_list_belongs_is_not_split_into_letters(self):
+        names, instead = ["add", "echo"], "must be a list, not 'add'; write ['add']"
+        for question, refused in [
+            (lambda: self.logic.filter("add"), f"names {instead}"),
+            (lambda: self.logic.filter(names, allow="add"), f"allow {instead}"),
+            (lambda: self.logic.filter(names, deny="add"), f"deny {instead}"),
+            (lambda: self.logic.filter(names, deny=None), "deny must be a list, not None"),
+            (lambda: self.logic.filter(names, deny=[1]), "deny[0] must be a text, not 1"),
+            (lambda: self.logic.mask("x", "add"), f"groups {instead}"),
+            (lambda: self.logic.mask("x", patterns="add"), f"patterns {instead}"),
+            (lambda: self.logic.mask("x", custom="add"), "custom must be a list, not 'add'"),
+            (lambda: self.logic.mask("x", None), "groups must be a list, not None"),
+            (lambda: self.logic.mask_json("{}", patterns="add"), f"patterns {instead}"),
+            (lambda: self.logic.default_settings("add"), f"servers {instead}"),
+            (lambda: Rule(name="x", tools="add", effect="deny"), f"Rule.tools {instead}"),
+            (lambda: Rule(name="x", tools=["*"], effect=Case("label", "add")), f"Rule.effect 'label' {instead}"),
+        ]:
+            with self.subTest(refused):
+                with self.assertRaises(TypeError) as raised:
+                    question()
+                self.assertEqual(str(raised.exception), refused)
+        for some in [("echo",), {"echo"}, iter(["echo"])]:
+            self.assertEqual(self.logic.filter(names, deny=some), ["add"])
+
     def test_calls_are_found_in_a_text(self):
         tool = Tool(name="get_weather", input_schema='{"type":"object","properties":{"city":{"type":"string"}}}')
         [call] = self.logic.read_calls('I ask: get_weather("Paris")', [tool])

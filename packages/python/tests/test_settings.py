@@ -49,7 +49,7 @@ class SettingsOfAGate(unittest.TestCase):
             (policy, "read_only", "yes", "Policy.read_only must be True or False, not 'yes'"),
             (policy, "read_only", 1, "Policy.read_only must be True or False, not 1"),
             (policy, "destructive", "denny", "must be one of allow, ask, deny, not 'denny'; did you mean 'deny'?"),
-            (policy.servers[1], "ask", "charge", "ServerRules.ask must be a list, not 'charge'"),
+            (policy.servers[1], "ask", "charge", "ServerRules.ask must be a list, not 'charge'; write ['charge']"),
             (policy.servers[1], "ask", [1], "ServerRules.ask[0] must be a text, not 1"),
             (policy, "servers", [{"id": "shop", "aks": ["charge"]}], "ServerRules has no field 'aks'"),
             (policy, "servers", [{}], "ServerRules needs a value for 'id'"),

@@ -7,6 +7,7 @@ import itertools
 import json
 import logging
 import random
+import re
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -32,6 +33,7 @@ from toolgate.types import (
     ToolResult,
 )
 
+SERVER_ID = re.compile("[A-Za-z0-9_-]+")
 KNOWN_VALUES = 2048  # of those that an agent knows, so many are remembered
 Approve = Callable[[Question], Awaitable["bool | None"]]
 log = logging.getLogger("toolgate")
@@ -55,10 +57,13 @@ class Gate:
     ) -> None:
         """Takes the servers by their ids.
 
-        Without `settings`, everything that servers offer may be called. `approve` is asked where a rule wants it; it
-        returns `None` if nobody can be asked. `timeout` is the number of seconds that a call may take. `caller` is who
-        makes the calls, for rules.
+        Without `settings`, everything that servers offer may be called. `approve` is asked where a rule wants it: the tool
+        runs only if it returns `True`. It returns `False` if a person declines, and `None` if nobody can be asked; with
+        anything else, or an exception, the rules cannot be applied. `timeout` is the number of seconds that a call may
+        take. `caller` is who makes the calls, for rules.
         """
+        check_servers(servers)
+        check_settings(settings)
         self.component, self.servers, self.approve, self.timeout = logic.component, servers, approve, timeout
         self.settings = settings.copy() if settings else logic.default_settings(servers)
         ids = [server.id for server in self.settings.policy.servers]
@@ -175,7 +180,7 @@ class Gate:
             failed = error
         except (ComponentCrashed, Refused):
             raise
-        except Exception as error:  # of a server or of `approve`, which are not ours
+        except Exception as error:  # of a server, which is not ours
             log.exception("could not carry out %r", directive.tag)
             failed = Failed("protocol", repr(error), sent=directive.tag == "request")
         phase = "sent" if failed.sent else "not-sent"
@@ -206,7 +211,7 @@ class Gate:
                 await asyncio.sleep(random.uniform(given.min_ms, given.max_ms) / 1000)
                 return "waited"
             case "ask":
-                said = await self.approve(given) if self.approve else None
+                said = await self.consent(given)
                 return "unasked" if said is None else Case("approved", said)
             case "condense":  # saves a long text to a file if requested; this host has no summarizer
                 return Case("condensed", Condensed(kept=keep(given.text) if given.spill else None))
@@ -214,6 +219,20 @@ class Gate:
                 raise Failed("needs-auth", "this host has no authorization to give")
             case unknown:
                 raise Failed("protocol", f"this host does not know the directive {unknown!r}")
+
+    async def consent(self, question: Question) -> bool | None:
+        """Asks a person. Where `approve` gives no answer that counts, nothing is sent, and no server is to blame."""
+        if self.approve is None:
+            return None
+        try:
+            said = await self.approve(question)
+        except Exception as error:  # `approve` is not ours
+            log.exception("`approve` failed")
+            raise Failed("rules-unavailable", f"`approve` raised {error!r}") from None
+        if said is not None and not isinstance(said, bool):
+            log.error("`approve` must return True, False or None, not %r", said)
+            raise Failed("rules-unavailable", f"`approve` must return True, False or None, not {said!r}")
+        return said
 
     def circumstances(self, with_known: bool = True) -> Circumstances:
         """Returns who calls, when, and what the agent has seen."""
@@ -264,6 +283,29 @@ class Gate:
         except Exception as error:  # of whatever kind: the server is not ours
             return error
         return None
+
+
+def check_servers(servers: object) -> None:
+    """Raises an error if these are not servers by their ids."""
+    if not isinstance(servers, Mapping):
+        found = type(servers).__name__
+        raise TypeError(f"servers must be a dictionary such as {{'demo': StdioServer(…)}}, not a value of type {found}")
+    for id, server in servers.items():
+        if not SERVER_ID.fullmatch(fit(str, id, "the id of a server")):
+            raise ValueError(f"the id of a server must have letters, digits, '_' and '-' only, and at least one, not {id!r}")
+        lacking = [name for name in ("open", "tools", "call", "close") if not callable(getattr(server, name, None))]
+        if lacking:
+            instead = f"; write StdioServer({', '.join(map(repr, server.split()))})" if isinstance(server, str) else ""
+            raise TypeError(f"server {id!r} must have the methods {', '.join(lacking)}, unlike {server!r}{instead}")
+
+
+def check_settings(settings: object) -> None:
+    """Raises an error if these are not settings: from a dictionary, rules could be missing without a word."""
+    if settings is not None and not isinstance(settings, Settings):
+        raise TypeError(
+            f"settings must be a record Settings, not a value of type {type(settings).__name__}: change those of "
+            "`logic.default_settings(servers)`, or read them with `Settings.from_file` or `Settings.from_json`"
+        )
 
 
 def crashed(call: str, name: str, requests: int, unknown: bool) -> ToolResult:

@@ -10,6 +10,7 @@ from typing import Any
 
 from toolgate.component import Component, Instance
 from toolgate.errors import ComponentCrashed
+from toolgate.records import as_list
 from toolgate.types import (
     Annotations,
     CustomMask,
@@ -99,8 +100,9 @@ class Logic:
 
     def filter(self, names: Sequence[str], allow: Sequence[str] | None = None, deny: Sequence[str] = ()) -> list[str]:
         """Keeps the names that the lists of names and globs allow, in their order; without `allow`, all are allowed."""
-        rules = Rules(allow=None if allow is None else list(allow), deny=list(deny))
-        kept: list[str] = self.ask("filtering", "filter", rules, list(names))
+        allowed = None if allow is None else as_list(str, allow, "allow")
+        rules = Rules(allow=allowed, deny=as_list(str, deny, "deny"))
+        kept: list[str] = self.ask("filtering", "filter", rules, as_list(str, names, "names"))
         return kept
 
     def decide(self, policy: Policy, tool: ToolRef, annotations: Annotations | None = None) -> Decision:
@@ -138,11 +140,15 @@ class Logic:
 
     def default_settings(self, servers: Iterable[str]) -> Settings:
         """Returns the default settings of a gate for these servers."""
-        settings: Settings = self.ask("execution", "default-settings", list(servers))
+        settings: Settings = self.ask("execution", "default-settings", as_list(str, servers, "servers"))
         return settings
 
     def masked(self, method: str, text: str, groups: Sequence[str], patterns: Sequence[str], custom: Any) -> str:
-        masks = Masks(groups=list(groups), patterns=list(patterns), custom=list(custom))
+        masks = Masks(
+            groups=as_list(str, groups, "groups"),
+            patterns=as_list(str, patterns, "patterns"),
+            custom=as_list(CustomMask, custom, "custom"),
+        )
         if masks == Masks():
             masks.groups = ["all"]
         done: str = self.about(("masking", "masker"), (masks,), lambda ask: ask(method, text))

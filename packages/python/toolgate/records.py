@@ -125,7 +125,7 @@ def fit(hint: Any, value: Any, where: str) -> Any:
             raise ValueError(f"{where} must be one of {', '.join(args)}, not {value!r}{hint_at(value, args)}")
     elif origin is list:
         if not isinstance(value, (list, tuple)):
-            raise TypeError(f"{where} must be a list, not {value!r}")
+            raise no_list(args[0], value, where)
         return [fit(args[0], item, f"{where}[{n}]") for n, item in enumerate(value)]
     elif origin is tuple:
         if not isinstance(value, (list, tuple)) or len(value) != len(args):
@@ -138,6 +138,20 @@ def fit(hint: Any, value: Any, where: str) -> Any:
     elif hint in SIMPLE and (not isinstance(value, SIMPLE[hint][0]) or (isinstance(value, bool) and hint is not bool)):
         raise TypeError(f"{where} must be {SIMPLE[hint][1]}, not {value!r}")
     return value
+
+
+def as_list(item: Any, given: Any, where: str) -> list[Any]:
+    """Returns what is given as a list of items of a type. A text is refused, since it would be split into its letters."""
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise no_list(item, given, where)
+    items: list[Any] = fit(list[item], list(given), where)
+    return items
+
+
+def no_list(item: Any, given: object, where: str) -> TypeError:
+    """Returns the error about a value that is not a list; one text was probably meant as a list of one."""
+    instead = f"; write [{given!r}]" if item is str and isinstance(given, str) else ""
+    return TypeError(f"{where} must be a list, not {given!r}{instead}")
 
 
 def fit_case(known: dict[str, Any], value: Any, where: str) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from toolgate.errors import SettingsError
+from toolgate.programs import beside_python
 from toolgate.records import Record
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class SettingsFile(Record):
 
 def find_command() -> str:
     """Returns the program `toolgate` beside this Python or in PATH."""
-    found = shutil.which("toolgate", path=sysconfig.get_path("scripts")) or shutil.which("toolgate")
+    found = beside_python("toolgate") or shutil.which("toolgate")
     if found is None:
         raise SettingsError(
             f"there is no program `toolgate` in {sysconfig.get_path('scripts')} or in PATH, which reads settings from "

@@ -13,6 +13,7 @@ from importlib import metadata
 from typing import Any
 
 from toolgate.errors import Failed
+from toolgate.programs import find_program
 from toolgate.server import tool_from_json
 from toolgate.types import RpcFailure, Tool
 
@@ -29,7 +30,10 @@ class StdioServer:
         env: Mapping[str, str] | None = None,
         cwd: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Takes the command line; `env` is its whole environment, or, if left out, that of this program."""
+        """Takes the command line; `env` is its whole environment, or, if left out, that of this program.
+
+        A program that PATH does not have is looked for beside this Python.
+        """
         self.command, self.env, self.cwd = command, env, cwd
         self.process: Process | None = None
         self.reader: asyncio.Task[None] | None = None
@@ -56,11 +60,12 @@ class StdioServer:
             if self.running():
                 return
             await self.close()
+            program, *arguments = self.command
             try:
                 # In a session of its own, it gets no Ctrl-C of the terminal, and is killed with its children.
                 self.process = await asyncio.create_subprocess_exec(
-                    *self.command, stdin=PIPE, stdout=PIPE, limit=LINE_BYTES, env=self.env, cwd=self.cwd,
-                    start_new_session=True,
+                    find_program(os.fspath(program), self.env), *arguments, stdin=PIPE, stdout=PIPE, limit=LINE_BYTES,
+                    env=self.env, cwd=self.cwd, start_new_session=True,
                 )  # fmt: skip
             except OSError as error:
                 raise Failed("connect", str(error)) from None
