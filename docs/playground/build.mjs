@@ -10,9 +10,10 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
+const THEME = fileURLToPath(new URL('../../host/src/theme.css', import.meta.url));
 const PAGE = ['index.html', 'icon.svg', 'playground.css', 'page.js', 'answers.js', 'elements.js', 'examples.js', 'questions.js', 'tools.js', 'worker.js'];
 // Of the package, what a browser needs.
-const LOGIC = /^(LICENSE|(logic|settings|settings-json)\.mjs|component\/[^/]+\.(m?js|json|wasm))$/;
+const LOGIC = /^(LICENSE|(checks|logic|settings|settings-json)\.mjs|component\/[^/]+\.(m?js|json|wasm))$/;
 
 const [archive, folder] = process.argv.slice(2);
 if (!archive || !folder) {
@@ -31,6 +32,7 @@ try {
     rmSync(join(out, 'logic'), { recursive: true, force: true });
     mkdirSync(join(out, 'logic/component'), { recursive: true });
     for (const name of PAGE) cpSync(join(HERE, name), join(out, name));
+    cpSync(THEME, join(out, 'theme.css'));
     for (const name of readdirSync(unpacked, { recursive: true })) if (LOGIC.test(name)) copy(join(unpacked, name), join(out, 'logic', name));
     console.log(`${join(out, 'index.html')} is ready to be served`);
   }

@@ -17,6 +17,7 @@ mod error;
 mod explain;
 mod files;
 mod init;
+mod input;
 mod instructions;
 mod log;
 mod logic_args;
@@ -83,8 +84,8 @@ Examples:
   toolgate component --out logic.wasm       the component, to embed it
   echo '{\"op\":\"normalize\",\"name\":\"a__b\"}' | toolgate eval
 
-toolgate looks for its configuration in: --config, TOOLGATE_CONFIG, ./toolgate.yaml, ./.mcp.json, ./mcp.json, your \
-configuration folder. If there is none, `tools`, `call`, `route` and `access` use a built-in demo server.
+toolgate looks for its configuration in: --config, TOOLGATE_CONFIG, ./toolgate.yaml, ./toolgate.yml, ./.mcp.json, \
+./mcp.json, and toolgate.yaml, toolgate.yml or toolgate.json in your configuration folder. If there is none, `tools`, `call`, `route` and `access` use a built-in demo server.
 
 TOOLGATE_LOG sets log levels more precisely than -v (`debug`, or `toolgate::session=trace,warn`). TOOLGATE_CACHE_DIR \
 and TOOLGATE_AUTH_DIR are the folders for compiled components and authorizations. TOOLGATE_ALLOW_SHARED_FILES=1 \
@@ -246,6 +247,7 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
             let input = args.read_input()?;
             let view = GateView { max_result_bytes: args.max_result_bytes, ..GateView::default() };
             let record = args.record.as_deref();
+            record.map_or(Ok(()), |dir| configured_records::prepare_folder(dir, "--record"))?;
             let options = ContextOptions { view, record, ..with(&args.servers, ConfigFallback::Demo) };
             context::run(options, async |context| call::run(context, args, input, || logic.supervisor()).await)
         }

@@ -54,7 +54,10 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
     let found = shape::find_servers(&document, file)?;
     let shape = found.shape;
     let (settings, servers, notices) = match (shape, document.faults.first()) {
-        (FileShape::Native, Some(fault)) => return Err(ConfigError::syntax(fault.place.clone(), &fault.text)),
+        (FileShape::Native, Some(fault)) => {
+            let text = fault.text.trim_end_matches(document::jsonc::LAST_COUNTS);
+            return Err(ConfigError::syntax(fault.place.clone(), text));
+        }
         (FileShape::Native, None) => native::read(&document.root)?,
         _ => foreign::read(&document, &found)?,
     };

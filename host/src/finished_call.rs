@@ -17,6 +17,8 @@ pub struct FinishedCall {
     pub latency: Duration,
     /// The principal, if it is known.
     pub principal: Option<Arc<str>>,
+    /// The admin who approved or declined it, if one did.
+    pub approver: Option<Arc<str>>,
     /// The result that bypassed the component.
     pub answer: Option<Reply>,
     /// The caller's own limit of the text.

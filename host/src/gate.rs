@@ -30,7 +30,7 @@ use serde_json::value::RawValue;
 pub(crate) use addresses::EXEMPT;
 pub use approval::{APPROVAL, ApprovalText};
 pub use call_json::CallJson;
-pub use call_options::{Approve, CallOptions, CallOutcome, Consent};
+pub use call_options::{AdminDecision, Approve, CallOptions, CallOutcome, Consent};
 pub(crate) use call_runner::outcome;
 pub(crate) use contents::MOST_URI;
 pub use contents::{ContentError, GateListing, ListedItem, ServerContent};

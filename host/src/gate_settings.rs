@@ -175,7 +175,14 @@ fn server_rules(server: &ServerConfig) -> Vec<rules::Rule> {
 
 /// Describes why settings cannot be used, with the position of a rule that is wrong.
 pub(crate) fn settings_error(config: &Config, error: &execution::SettingsError) -> String {
-    let execution::SettingsError::Rules(wrong) = error else { return error.error_text() };
+    let wrong = match (error, &config.settings.masking_place.0) {
+        (execution::SettingsError::Rules(wrong), _) => wrong,
+        // Those of servers were looked at before.
+        (execution::SettingsError::Masks(wrong), Some(place)) => {
+            return format!("{place}: masking: {}", wrong.error_text());
+        }
+        _ => return error.error_text(),
+    };
     let found = all_rules(config).find(|rule| rule.is_meant_by(wrong));
     found.map_or_else(|| error.error_text(), |rule| format!("{}: {}", rule.position_of(wrong.at), error.error_text()))
 }

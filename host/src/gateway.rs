@@ -1,6 +1,7 @@
 //! The gateway: one MCP server in front of all configured servers, for clients of both eras.
 
 pub mod api;
+mod approvals;
 mod bounds;
 mod call_filter;
 mod choice;
@@ -18,9 +19,11 @@ mod recent;
 pub(crate) mod recorded;
 mod refusal;
 pub mod replica;
+mod rule_counts;
 mod seal;
 mod sealing_keys;
 pub mod session_terms;
+mod slow_queries;
 mod slow_servers;
 pub mod socket;
 pub mod stdio;
@@ -53,15 +56,19 @@ use crate::logic::types::{ToolRef, filtering, naming};
 use crate::registry::{ConfigChanges, Registry};
 use crate::sha256::Sha256;
 use crate::shadow::Shadow;
+use api::access::AccessCache;
+use approvals::WaitingCalls;
 use client::{ClientFactory, ClientHandler, ClientSink, Principal, draw_session_name};
 use client_session::ClientSession;
 use client_session::shown_tools::SharedToolLists;
-use history::CallHistory;
+use history::{CallHistory, concerns_server};
 use metrics::ToolCallCounts;
 use recorded::RecordQueries;
 use replica::Replica;
+use rule_counts::RuleCounts;
 use seal::{RulesDigest, StateSealer};
 use session_terms::SessionTerms;
+use slow_queries::SlowQueries;
 use slow_servers::SlowServers;
 
 /// Options of the gateway.
@@ -94,7 +101,11 @@ pub struct Gateway {
     shadow: Mutex<Option<Arc<Shadow>>>,
     /// Whether the gateway is about to stop.
     draining: watch::Sender<bool>,
+    /// Why the configuration file is not in effect as it is now.
+    not_applied: Mutex<Option<String>>,
     record_queries: RecordQueries,
+    slow_queries: SlowQueries,
+    access_answers: Arc<AccessCache>,
     since: SystemTime,
 }
 
@@ -120,8 +131,11 @@ pub(crate) struct GatewayState {
     /// Reported duplicates: the server whose resource or prompt is not used, and its URI or name.
     duplicates: Mutex<HashSet<(String, String)>>,
     recent: RecentCalls,
+    /// The calls that wait for an admin's approval.
+    waiting: WaitingCalls,
     history: CallHistory,
     call_counts: ToolCallCounts,
+    rule_counts: Mutex<Arc<RuleCounts>>,
     /// The lists of tools that clients are shown now.
     tool_lists: SharedToolLists,
     /// Seals and verifies the state that clients without a session return.
@@ -150,14 +164,17 @@ impl Gateway {
     pub fn new(registry: Arc<Registry>, relay: Arc<Relay>, options: GatewayOptions) -> Self {
         let replica = Replica::new(&options.session_keys, registry.store().clone());
         let rules = rules_digest(&registry, &options);
+        let rule_counts = Mutex::new(Arc::new(RuleCounts::new(&registry.config())));
         let state = Arc::new(GatewayState {
             registry,
             relay,
             slow_servers: Arc::default(),
             duplicates: Mutex::default(),
             recent: RecentCalls::default(),
+            waiting: WaitingCalls::default(),
             history: CallHistory::default(),
             call_counts: ToolCallCounts::default(),
+            rule_counts,
             tool_lists: SharedToolLists::default(),
             sealer: StateSealer::new(Arc::clone(&replica)),
             replica,
@@ -166,6 +183,7 @@ impl Gateway {
             edition: AtomicU64::new(0),
         });
         let (stateless, operator_gates, listeners, shadow, record_queries) = Default::default();
+        let (slow_queries, access_answers) = Default::default();
         Gateway {
             state,
             stateless,
@@ -173,7 +191,10 @@ impl Gateway {
             listeners,
             shadow,
             record_queries,
+            slow_queries,
+            access_answers,
             draining: watch::Sender::new(false),
+            not_applied: Mutex::default(),
             since: SystemTime::now(),
         }
     }
@@ -194,6 +215,7 @@ impl Gateway {
         let views = views.map(|(name, view)| (name, self.state.restrict_to_exposed(view)));
         gate::check(self.state.registry.component(), &mut config, views)?;
         let changes = self.state.registry.set_servers_anew(config, anew)?;
+        *lock(&self.state.rule_counts) = Arc::new(RuleCounts::new(&self.registry().config()));
         let before = self.state.active();
         let options = GatewayOptions { expose: before.options.expose.clone(), ..options };
         let same = before.options == options;
@@ -206,6 +228,7 @@ impl Gateway {
         let shown = Arc::new(ActiveOptions { options, rules, revoked });
         *lock(&self.state.active) = Arc::clone(&shown);
         self.state.edition.fetch_add(1, Ordering::SeqCst);
+        self.state.waiting.withdraw_others(&rules);
         // Only after the revocation is in force, or a revoked principal could open a session again.
         lock(&self.stateless).retain(|principal, _| !shown.revoked.contains(&principal.name));
         // Running calls keep their gates.
@@ -235,6 +258,11 @@ impl Gateway {
     /// Returns the shadow policy, if there is one.
     pub fn shadow(&self) -> Option<Arc<Shadow>> {
         lock(&self.shadow).clone()
+    }
+
+    /// Tells admins why the configuration file is not in effect as it is now; `None` if it is.
+    pub fn set_not_applied(&self, why: Option<String>) {
+        *lock(&self.not_applied) = why;
     }
 
     /// Says from now on that the gateway is not ready because it is about to stop; it serves as before.
@@ -331,8 +359,12 @@ impl GatewayState {
         };
         self.call_counts.add(principal, tool.as_ref(), tool.as_ref().is_some_and(is_listed), code);
         let (at, principal) = (SystemTime::now(), principal.to_owned());
+        let rule_counts = Arc::clone(&lock(&self.rule_counts));
+        rule_counts.count(&principal, tool.as_ref().map(|tool| tool.server.as_str()), &trace, at);
         // A name that no server has comes from a client.
-        self.history.add(link.as_ref().map(|link| link.id()), gate::outcome(code), latency, at);
+        let outcome = gate::outcome(code);
+        let server = link.as_ref().map(|link| link.id()).filter(|_| concerns_server(attempts, outcome));
+        self.history.add(server, outcome, latency, at);
         self.recent.add(RecentCall { id: call_id, at, principal, name, tool, code, attempts, latency, trace });
     }
 

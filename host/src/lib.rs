@@ -98,6 +98,7 @@ mod condense;
 mod contract_json;
 mod finished_call;
 mod gate_settings;
+mod hour;
 #[cfg(test)]
 mod listening;
 mod lock;

@@ -29,7 +29,7 @@ pub use change::ConfigChanges;
 pub use definition::ToolDefinition;
 pub use link::{Lease, Link, ResourceWatcher, Unavailable};
 pub(crate) use resource_tools::resource_tools;
-pub use server_log::{LogLine, LogPage, LogSource};
+pub use server_log::{LogLine, LogPage, LogSource, StateChange};
 pub use status::{ConnectionScope, LastError, ReadinessReport, ServerStatus, Warning, state_name};
 pub use tools::ToolList;
 pub use unmatched::UnmatchedRule;
@@ -403,6 +403,12 @@ impl Registry {
         let secrets = self.secrets();
         let mask = |text: &str| self.context.mask(link.server(), secrets.redact(text).into_owned());
         Some(self.context.logs.of(id).page(after, &mask))
+    }
+
+    /// Returns the last states that a server entered, oldest first; none for a server with a connection for each client,
+    /// which has no state of its own.
+    pub fn server_states(&self, id: &str) -> Vec<StateChange> {
+        self.context.logs.of(id).states()
     }
 
     /// Returns a counter of the lines in all servers' logs; wait for it to learn of each.

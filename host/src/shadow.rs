@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tracing::warn;
 
-pub use report::{Divergence, ShadowCounts, ShadowReport, ShadowState};
+pub use report::{Divergence, ShadowCounts, ShadowHour, ShadowReport, ShadowState};
 
 use crate::config::model::Config;
 use crate::finished_call::{FinishedCall, Observe};
@@ -173,7 +173,7 @@ impl ShadowWorker {
     fn judge(&mut self, finished: FinishedCall) {
         let called = JudgedCall::of(&finished);
         match self.runner.compare(finished) {
-            Ok(None) => self.report.count(|counts| counts.same += 1),
+            Ok(None) => self.report.add_agreement(),
             Ok(Some(difference)) => self.report.add_divergence(called, &difference),
             Err(broken) => self.note_crash(&called, &broken),
         }
@@ -204,7 +204,7 @@ fn about(component: &Component, config: Option<&Config>) -> String {
 }
 
 /// Lowers the priority of this thread, so that calls come first.
-fn yield_to_others() {
+pub(crate) fn yield_to_others() {
     // On Linux, this sets the priority of the thread and not of the process.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, NICE);

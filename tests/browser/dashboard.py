@@ -137,7 +137,7 @@ def gives_an_overview(page, report):
     told = page.until(row) or ""
     report.check("it has the servers with their calls", all(word in told for word in ["Calls", "Tool errors", "p99"]), told)
     labels = page.run("return [...document.querySelectorAll('#charts svg')].map(chart => chart.ariaLabel)")
-    report.check("each chart says what it shows", len(labels) == 4 and all("in the last hour: " in label for label in labels), labels)
+    report.check("each chart says what it shows", len(labels) == 4 and all("in the last " in label for label in labels), labels)
     report.check("errors are counted", "tool errors" in labels[2] and "0 tool errors" not in labels[2], labels)
     page.find("#figures summary").send_keys(Keys.ENTER)
     rows = page.until("const rows = document.querySelectorAll('#figure-rows tr').length; return rows === 12 && rows")
@@ -157,6 +157,7 @@ def shows_what_needs_a_person(page, report):
         if (!path.endsWith("servers")) return response;
         const answer = await response.json();
         answer.gateway.store = "unreachable";
+        answer.gateway.not_applied = "toolgate.yaml:3:1: <b>no</b>";
         answer.servers.push({{...answer.servers[0], server: "gone", state: "failed", ready: false}});
         answer.warnings = [
           {{server: "gone", text: "it is down: <b>no</b> such file", since: new Date()}},
@@ -166,16 +167,55 @@ def shows_what_needs_a_person(page, report):
     if page.token:
         page.give_token(page.token)
     items = "return [...document.querySelectorAll('#attention li')].map(item => item.innerText.replace(/\\s+/g, ' '))"
-    page.until(items + ".length === 4")
+    page.until(items + ".length === 5")
     told = page.run(items)
     for words in ["gone it is down: <b>no</b> such file", "Rules rule \"old\" matches no tool", "Store it cannot be reached",
-                  "Shadow policy it is off: ⟨U+202E⟩<img"]:
+                  "Configuration it stays as it was: toolgate.yaml:3:1: <b>no</b>", "Shadow policy it is off: ⟨U+202E⟩<img"]:
         report.check(f"it says {words}", any(item.startswith(words) for item in told), told)
     tones = page.run("return [...document.querySelectorAll('#attention li')].map(item => item.dataset.tone)")
-    report.check("what is broken comes first", tones == ["bad", "bad", "warn", "warn"], tones)
-    report.check("the bar counts them", page.text("#overview-count") == "4", page.text("#overview-count"))
+    report.check("what is broken comes first", tones == ["bad", "bad", "bad", "warn", "warn"], tones)
+    report.check("the bar counts them", page.text("#overview-count") == "5", page.text("#overview-count"))
     made = page.run("return document.querySelectorAll('main img, main b').length + (window.owned ?? 0)")
     report.check("and hostile texts are text", made == 0, made)
+
+
+def shows_how_a_server_was(page, report):
+    page.open("servers", between=f"""
+        const response = await go();
+        if (!response.ok || !path.endsWith("servers/demo/log?after=0")) return response;
+        const answer = await response.json();
+        const ago = minutes => new Date(Date.now() - minutes * 60_000);
+        answer.states = [
+          {{at: ago(90), state: "ready"}}, {{at: ago(40), state: "restarting"}}, {{at: ago(39), state: "ready"}},
+          {{at: ago(10), state: "restarting"}}, {{at: ago(9), state: "failed"}}];
+        answer.lines = [{{number: 1, at: ago(41), source: "stderr", text: {json.dumps(HOSTILE_NAME)}}}];
+        answer.last = 300;
+        answer.lost = 299;
+        return Response.json(answer);
+    """)
+    if page.token:
+        page.give_token(page.token)
+    opened = "document.querySelector('.server details').open = true; return true"
+    page.until(DEMO + "if (!demo) return false;" + opened)
+    if not page.token:
+        report.check("only admins see the log", page.run("return document.querySelector('.timeline').checkVisibility()") is False)
+        return
+    told = page.until("return document.querySelector('.timeline').ariaLabel") or ""
+    said = told.startswith("In the last hour: failed since ") and told.endswith(", 2 restarts")
+    report.check("the time line says what it shows", said, told)
+    tones = page.run("return [...document.querySelectorAll('.timeline rect')].map(part => part.dataset.tone)")
+    report.check("it has each state of the hour", tones == ["good", "warn", "good", "warn", "bad"], tones)
+    log = page.run("return document.querySelector('.log').innerText")
+    report.check("the log has what the server wrote", "⟨U+202E⟩<img" in log, log)
+    report.check("and says that older lines are gone", "The last 1 of 300 lines" in page.text("#server-rows"))
+    made = page.run("return document.querySelectorAll('main img').length + (window.owned ?? 0)")
+    report.check("and hostile texts in it are text", made == 0, made)
+    page.open("servers")
+    page.until(DEMO + "if (!demo) return false;" + opened)
+    before = len(page.until("return document.querySelectorAll('.log li')") or [])
+    page.find(".server button[aria-label='Reconnect demo']").click()
+    grew = page.until("return document.querySelectorAll('.log li').length > arguments[0]", before)
+    report.check("the log goes on", grew, page.text(".log"))
 
 
 def finds_tools(page, report):
@@ -370,6 +410,243 @@ def shows_what_agents_have_seen(page, report):
     report.check("and is forgotten on request", page.until(rows + "return rows.length === 0"))
 
 
+def asks_about_a_tried_tool(page, report):
+    page.open("tools")
+    row = page.open_tool("demo__sleep")
+    asked = "return document.querySelector('dialog[open] pre')?.textContent"
+    for answer, expected in [(Keys.ESCAPE, "declined"), (Keys.ENTER, "declined"), ("yes", "ok")]:
+        field = row.find_element(By.CSS_SELECTOR, "[data-name='seconds']")
+        field.clear()
+        field.send_keys("0.01")
+        page.run("arguments[0].querySelector('[role=status]').textContent = ''", row)
+        row.find_element(By.CSS_SELECTOR, "form button.main").click()
+        if page.token:
+            page.give_token(page.token)
+        told = page.until(asked)
+        report.check("the page shows what will be sent", told == '{"seconds":0.01}', told)
+        if answer == Keys.ESCAPE:
+            is_accessible(page, report, "dashboard, the question about a call")
+        if answer == "yes":
+            page.find("dialog[open] button.main").click()
+        else:
+            press(page, answer)
+        page.until("return arguments[0].querySelector('[role=status] .badge') !== null", row)
+        code = page.run("return arguments[0].querySelector('[role=status] .badge').textContent", row)
+        report.check(f"the call is then {expected}", code == expected, code)
+    left = page.run("return document.querySelectorAll('dialog').length")
+    report.check("no dialog is left", left == 1, left)
+
+
+def lists_calls_that_wait(page, report):
+    page.open("approvals", between=f"""
+        const call = (id, more) => ({{id, server: "demo", tool: "rm", rule: "ask: rm", principal: "ann", own: false, bytes: 9,
+          arguments: "<b>all</b> " + "x".repeat(3000), since: new Date(), until: new Date(Date.now() + 60000), ...more}});
+        window.left ??= [call("1", {{principal: {json.dumps(HOSTILE_NAME)}}}), call("2", {{}}), call("3", {{own: true}})];
+        if (path.endsWith("/approvals")) return Response.json({{approvers: "admins", approvals: window.left}});
+        if (!path.includes("/approvals/")) return go();
+        window.decided = [...(window.decided ?? []), [path, options.body]];
+        window.left = window.left.filter(({{id}}) => !path.endsWith(id));
+        return Response.json({{}});
+    """)
+    if page.token:
+        page.give_token(page.token)
+    rows = "return document.querySelectorAll('#approval-rows > li').length"
+    report.check("they are listed", page.until(rows + " === 3"), page.run(rows))
+    shown = page.until("return !document.getElementById('approvals-link').hidden") and page.text("#approvals-count")
+    report.check("the bar counts them", shown == "3", shown)
+    sent = page.text("#approval-rows pre")
+    report.check("all that is sent is there", sent.startswith("<b>all</b> x") and len(sent) == 3011, len(sent))
+    made = page.run("return document.querySelectorAll('main img, main b').length + (window.owned ?? 0)")
+    title = page.text("#approval-rows h3")
+    report.check("hostile names are text", made == 0 and "⟨U+202E⟩<img" in title, title)
+    own = page.run("return document.querySelector('#approval-rows > li:nth-child(3)').innerText")
+    report.check("the own call says who decides it", "another admin" in own and "Approve" not in own, own)
+    for width in WIDTHS:
+        page.size(width, 900)
+        for theme in THEMES:
+            page.prefer(theme)
+            is_accessible(page, report, f"dashboard, waiting calls, {width}, {theme}")
+    page.size(1280, 900)
+    page.prefer("light")
+    page.run("document.activeElement.blur()")
+    report.check("a button is reached with Tab", tab_to(page, "Deny rm of demo for ann"))
+    press(page, Keys.ENTER)
+    decided = page.until("return window.decided")
+    report.check("and decides its own call", decided == [["api/v1/approvals/2", '{"approve":false}']], decided)
+    told = page.until("return /You denied it/.test(document.getElementById('approval-rows').textContent)")
+    report.check("the row stays for a moment and says so", told)
+    page.find("#approval-rows > li:first-child button.main").send_keys(Keys.ENTER)
+    decided = page.until("return window.decided.length === 2 && window.decided[1]")
+    report.check("approving sends it", decided == ["api/v1/approvals/1", '{"approve":true}'], decided)
+    report.check("then they are gone", page.until(rows + " === 1"), page.run(rows))
+    page.view("overview")
+    told = page.until("return [...document.querySelectorAll('#attention li')].map(it => it.innerText).find(it => /wait/.test(it))")
+    report.check("the overview tells of them", told and "a call waits for an admin" in told, told)
+
+
+def shows_a_call_of_its_own_that_waits(page, report):
+    if not page.token:
+        return
+    page.open("approvals")
+    page.until("return document.documentElement.dataset.role === 'admin'")
+    page.run("""
+        window.waits = new AbortController();
+        const body = JSON.stringify({name: "demo__sleep", arguments: {seconds: 0}});
+        const headers = {"Content-Type": "application/json", Authorization: `Bearer ${arguments[0]}`};
+        fetch("api/v1/mcp/call", {method: "POST", body, headers, signal: window.waits.signal}).catch(() => {});
+    """, page.token)
+    row = page.until("return document.querySelector('#approval-rows > li')?.innerText")
+    report.check("it is there by itself", row and "sleep of demo for local" in row and "another admin" in row, row)
+    page.run("window.waits.abort()")
+    gone = page.until("return document.getElementById('approvals-count').textContent === ''")
+    report.check("and goes with its caller", gone)
+
+
+def looks_as_somebody_else(page, report):
+    page.open("tools")
+    page.until("return document.querySelectorAll('#as option').length > 1")
+    page.run("document.getElementById('as').value = 'local'; document.getElementById('as').dispatchEvent(new Event('change'))")
+    page.until("return document.querySelectorAll('.tool').length > 0")
+    row = page.open_tool("demo__add")
+    button = row.find_element(By.CSS_SELECTOR, "form button.main").text
+    report.check("nothing is called", button == "Decide", button)
+    answer = page.call(row, a="1", b="2")
+    told = page.run("return arguments[0].querySelector('[role=status]').textContent", row)
+    report.check("but what would be decided is told", "would be called" in told and "nothing was called" in told, told)
+    report.check("with what would be sent and why", '"a": 1' in answer and "Trace" in answer, answer)
+    page.call(page.open_tool("demo__sleep"), seconds="1")
+    told = page.run("return document.querySelector('.tool[open], .tool details[open] [role=status]').textContent")
+    report.check("also that a person would be asked", page.until(
+        "return [...document.querySelectorAll('.tool [role=status]')].some(it => /would need approval/.test(it.textContent))"), told)
+    is_accessible(page, report, "dashboard, as somebody else")
+
+
+def reads_resources_and_prompts(page, report):
+    page.open("resources")
+    page.until("return document.querySelectorAll('#resource-rows > li').length > 1")
+    row = page.find("#resource-rows > li")
+    row.find_element(By.CSS_SELECTOR, "summary").send_keys(Keys.ENTER)
+    row.find_element(By.CSS_SELECTOR, "form input").send_keys(Keys.ENTER)
+    if page.token:
+        page.give_token(page.token)
+    told = page.until("return arguments[0].querySelector('.result pre')?.textContent", row)
+    report.check("a resource is read", told and "demo server" in told, told)
+    prompt = page.find("#prompt-rows > li")
+    prompt.find_element(By.CSS_SELECTOR, "summary").send_keys(Keys.ENTER)
+    prompt.find_element(By.CSS_SELECTOR, "[data-name='name']").send_keys("<b>Ada")
+    prompt.find_element(By.CSS_SELECTOR, "form button.main").click()
+    told = page.until("return arguments[0].querySelector('.result pre')?.textContent", prompt)
+    report.check("a prompt is got with its arguments, as text", told == "Greet <b>Ada in one friendly sentence.", told)
+    is_accessible(page, report, "dashboard, resources that were read")
+
+
+def shows_who_may_use_what(page, report):
+    page.open("access", between=f"""
+        if (path.endsWith("rules")) return Response.json({{rules: [], since: new Date()}});
+        if (path.endsWith("servers")) {{
+          const answer = await (await go()).json();
+          answer.gateway.principal.admin = true;
+          return Response.json(answer);
+        }}
+        if (!path.includes("v1/access")) return go();
+        const cells = [{{verdict: "allow", rule: "allowed: no allow list", trace: []}},
+          {{verdict: "ask", rule: "needs approval: <b>it</b> deletes", trace: ["allowed: no allow list", "\u202e"]}},
+          {{verdict: "deny", rule: "denied: this tool is not selected", trace: []}}];
+        const names = ["read", "write", {json.dumps(HOSTILE_NAME)}, ...Array.from({{length: 5000}}, (_, at) => `tool_${{at}}`)];
+        const tools = names.map((tool, at) => ({{server: at < 3 ? "files" : "__proto__", tool, group: Math.min(at, 3)}}));
+        return Response.json({{principals: ["ann", "<i>bob</i>"], cells, groups: [[0, 0], [1, 2], [2, 1], [0, 2]], tools,
+          unlisted: ["late"]}});
+    """)
+    if page.token:
+        page.give_token(page.token)
+    count = "return document.querySelectorAll('#matrix tbody tr').length"
+    report.check("tools are in rows", page.until(count + " === 1500"), page.run(count))
+    heads = page.run("return [...document.querySelectorAll('#matrix th')].slice(0, 6).map(it => [it.scope, it.textContent])")
+    told = [["col", "Tool"], ["col", "ann"], ["col", "<i>bob</i>"], ["row", "files.read"], ["row", "files.write"]]
+    report.check("principals are in columns, and both are headers", heads[:5] == told, heads)
+    report.check("hostile names are text", "⟨U+202E⟩<img" in heads[5][1], heads)
+    said = page.text("#access-said")
+    report.check("it says what is not known", "5,003 of 5,003 tools" in said and "the tools of late" in said, said)
+    page.run("document.querySelector('#matrix').closest('.wide').focus()")
+    press(page, Keys.TAB)
+    place = "const it = document.activeElement; return it.closest('tr').rowIndex + '/' + it.closest('td')?.cellIndex"
+    report.check("the table is one stop", page.run(place) == "1/1", page.run(place))
+    press(page, Keys.ARROW_DOWN)
+    press(page, Keys.ARROW_RIGHT)
+    report.check("arrows move in it", page.run(place) == "2/2", page.run(place))
+    press(page, Keys.ARROW_RIGHT)
+    report.check("and stop at its end", page.run(place) == "2/2", page.run(place))
+    press(page, Keys.ARROW_LEFT)
+    press(page, Keys.ENTER)
+    told = page.text("#access-told")
+    report.check("Enter tells the rule", told.startswith("ann may call, if a person approves, write of files: needs approval: <b>it"), told)
+    report.check("with all that was checked", "allowed: no allow list" in told and "⟨U+202E⟩" in told, told)
+    report.check("to screen readers too", page.run("return document.getElementById('access-told').role") == "status")
+    names = "return [...document.querySelectorAll('#matrix tbody th')].map(it => it.textContent)"
+    page.find("#access-filter [name=tool]").send_keys("FILES.wr*")
+    report.check("tools are selected", page.until(count + " === 1") and page.run(names) == ["files.write"], page.run(names))
+    page.find("#access-filter [name=tool]").clear()
+    page.run("const it = document.querySelector('#access-filter [name=tool]'); it.value = ''; it.dispatchEvent(new Event('input', {bubbles: true}))")
+    page.find("#access-filter [name=verdict]").send_keys("ask")
+    report.check("so are rights", page.until(count + " === 2"), page.run(names))
+    page.find("#access-filter [name=principal]").send_keys("ann")
+    report.check("and principals", page.until(count + " === 1") and page.run("return document.querySelectorAll('#matrix thead th').length") == 2)
+    page.find("#access-filter [name=labels]").send_keys("untrusted, b&c")
+    asked = page.until("return window.seen.some(({path}) => path.endsWith('access?labels=untrusted%2C+b%26c'))")
+    report.check("labels are asked for", asked, page.run("return window.seen.map(({path}) => path).slice(-3)"))
+    made = page.run("return document.querySelectorAll('#access-view :is(img, b, i)').length + (window.owned ?? 0)")
+    report.check("nothing is made of hostile texts", made == 0, made)
+    page.run("accessForm.reset(); showAccess()")
+    both = page.run("return document.querySelectorAll('#matrix thead th').length")
+    page.size(360, 800)
+    one = both == 3 and page.until("return document.querySelectorAll('#matrix thead th').length === 2")
+    report.check("a phone shows one principal", one and page.run("return document.documentElement.scrollWidth") <= 360)
+    page.size(1280, 900)
+
+
+def tries_a_candidate(page, report):
+    page.open("tools")
+    page.call(page.open_tool("demo__echo"), text="hi")
+    page.open("access")
+    page.until("return document.querySelectorAll('#matrix tbody tr').length > 0")
+    page.until("return /have matched/.test(document.getElementById('rules-sum').textContent)")
+    page.find("#rules-sum").send_keys(Keys.ENTER)
+    rules = page.until("return document.querySelector('#rule-rows table')?.innerText")
+    report.check("rules are listed with their counts", rules and "long" in rules and "never" in rules, rules)
+    page.find("#candidate summary").send_keys(Keys.ENTER)
+    page.find("#candidate-form textarea").send_keys("servers: {demo: {command: none, deny: [echo], ask: [sleep]}}")
+    page.find("#candidate-go").send_keys(Keys.ENTER)
+    answer = page.until("return document.getElementById('candidate-answer').innerText")
+    for words in ["0 granted, 1 taken", "demo.echo", "depends → deny", "denied by `deny: echo`", "no records"]:
+        report.check(f"a candidate's answer tells {words}", words in (answer or ""), answer or page.text("#candidate-said"))
+    page.find("#candidate-form textarea").send_keys("]")
+    page.find("#candidate-go").send_keys(Keys.ENTER)
+    said = page.until("const said = document.getElementById('candidate-said').textContent; return said.includes('new.yaml:') && said")
+    report.check("one that cannot be read is explained", said, page.text("#candidate-said"))
+    page.listen()
+    page.complaints = [entry for entry in page.complaints if "candidate" not in entry]  # the refusal itself
+
+
+def shows_divergences_over_time(page, report):
+    page.open("shadow", between="""
+        if (!path.includes("v1/shadow")) return go();
+        const judged = Array(60).fill(10), different = Array(60).fill(0);
+        different[58] = 7;
+        const history = {slot_s: 60, ends: new Date(), slots: {judged, different}};
+        const divergence = {call: "c", at: new Date(), principal: "ann", name: "<b>x</b>", kind: "denied", rule: "r"};
+        return Response.json({shadow: {about: "a", running: true, off: null, same: 593, different: 7, dropped: 0, failed: 0,
+          kinds: {denied: 7}, divergences: [divergence], history}});
+    """)
+    if page.token:
+        page.give_token(page.token)
+    label = page.until("return document.querySelector('#shadow-chart svg')?.ariaLabel")
+    report.check("the chart says what it shows", label and "Divergences in the last hour: 7, of 600 calls" in label, label)
+    page.find("#shadow-figures summary").send_keys(Keys.ENTER)
+    rows = page.until("const rows = [...document.querySelectorAll('#shadow-table tbody tr')]; return rows.length && rows.map(row => row.innerText)")
+    report.check("the figures are in a table too", rows and len(rows) == 12 and rows[0].split()[-2:] == ["7", "50"], rows)
+    is_accessible(page, report, "dashboard, shadow")
+
+
 def works_by_keyboard(page, report):
     page.open()
     page.until(DEMO + "return demo !== undefined")
@@ -418,7 +695,7 @@ def fits_a_phone(page, report):
     page.size(320, 640)
     page.open()
     page.until(DEMO + "return demo !== undefined")
-    for view in ["overview", "servers", "tools", "calls"]:
+    for view in ["overview", "servers", "tools", "resources", "calls", "approvals", "access"]:
         page.view(view)
         if view == "tools":
             page.open_tool("demo__add")
@@ -484,8 +761,6 @@ def shows_what_went_wrong_by_name(page, report):
     page.until(DEMO + "return demo !== undefined")
     cells = page.run(DEMO + "return [...demo.querySelectorAll('.cell')].slice(0, 4).map(cell => cell.textContent)")
     report.check("each kind has its figure", cells == ["Calls16", "Failures0", "Tool errors4", "Denied11"], cells)
-    summary = page.text("#summary")
-    report.check("so has the sum", "16 calls · 0 failures · 4 tool errors · 11 denied" in summary, summary)
     page.run(DEMO + "demo.querySelector('details').open = true")
     said = page.run(DEMO + "return demo.querySelector('.body').innerText")
     for part in ["Adds <b>numbers</b>.", "demo 9.8.7", "session", "add, <i>echo</i>"]:
@@ -548,6 +823,7 @@ def is_for_everybody(page, report):
                 page.until("return document.querySelector(arguments[0]) !== null", row)
                 page.run("document.querySelector(arguments[0] + ' details')?.setAttribute('open', '')", row)
                 page.run("document.getElementById('figures').open = true")
+                page.run("document.querySelectorAll('#access-view details').forEach(it => { it.open = true; })")
                 is_accessible(page, report, f"dashboard, {view}, {width}, {theme}")
     page.size(1280, 900)
     page.prefer("light")
@@ -558,11 +834,61 @@ const demo = [...document.querySelectorAll('.server')].find(row => row.querySele
 """
 # The views, with what their rows are.
 VIEWS = {"overview": "#pace-rows > li", "servers": "#server-rows > li", "tools": "#tool-rows > li",
-         "calls": "#call-rows > li", "agents": "#agent-rows > li"}
-SCENES = [loads, gives_an_overview, shows_what_needs_a_person, finds_tools, finds_what_the_gateway_finds,
-          shows_what_definitions_cost, tries_a_tool, shows_recent_calls, selects_calls, loads_older_calls, shows_what_agents_have_seen, works_by_keyboard,
+         "resources": "#resource-rows > li", "calls": "#call-rows > li", "approvals": "#approval-rows",
+         "access": "#matrix tbody tr", "agents": "#agent-rows > li"}
+# The views that the documentation shows.
+PICTURES = ["overview", "access"]
+SCENES = [loads, gives_an_overview, shows_what_needs_a_person, shows_how_a_server_was, finds_tools, finds_what_the_gateway_finds,
+          shows_what_definitions_cost, tries_a_tool, shows_recent_calls, selects_calls, loads_older_calls, shows_what_agents_have_seen,
+          asks_about_a_tried_tool, lists_calls_that_wait, shows_a_call_of_its_own_that_waits, looks_as_somebody_else,
+          reads_resources_and_prompts, shows_who_may_use_what, tries_a_candidate, shows_divergences_over_time, works_by_keyboard,
           has_two_themes, fits_a_phone, shows_hostile_text_as_text, keeps_the_token_out_of_its_address,
           shows_what_went_wrong_by_name, asks_for_a_token, is_for_everybody, is_self_contained]
+
+
+def take_pictures(page, folder):
+    """Takes the pictures of the documentation, after some minutes of calls of three principals."""
+    page.open("tools")
+    page.run("""
+        const pause = ms => new Promise(resolve => setTimeout(resolve, ms));
+        const version = "2026-07-28", space = "io.modelcontextprotocol";
+        const _meta = {[`${space}/protocolVersion`]: version, [`${space}/clientCapabilities`]: {}};
+        const call = (token, name, args) => fetch("mcp", {
+          method: "POST",
+          headers: {Authorization: `Bearer a-token-of-the-${token}`, "Content-Type": "application/json",
+            Accept: "application/json, text/event-stream", "MCP-Protocol-Version": version, "Mcp-Method": "tools/call",
+            "Mcp-Name": name},
+          body: JSON.stringify({jsonrpc: "2.0", id: 1, method: "tools/call", params: {name, arguments: args, _meta}}),
+        }).then(response => response.text());
+        const calls = [
+          ["support", "weather__forecast", {city: "Paris"}], ["operators", "numbers__add", {a: 1, b: 2}],
+          ["support", "notes__echo", {text: "hello"}], ["nightly-job", "weather__forecast", {city: "Oslo"}],
+          ["support", "numbers__add", {a: 3, b: 4}], ["operators", "notes__picture", {}],
+        ];
+        const seldom = [
+          ["nightly-job", "notes__fail", {message: "no such note"}], ["support", "notes__fail", {message: "no such note"}],
+          ["support", "numbers__add", {a: "three", b: 4}], ["support", "notes__echo", {text: "long ".repeat(30)}],
+        ];
+        (async () => {
+          for (let round = 0; round < 900; round++) {
+            await call(...calls[round % calls.length]);
+            if (round % 29 === 0) await call(...seldom[round / 29 % seldom.length]);
+            await pause(250 + 200 * Math.sin(round / 60) + 50 * (round % 3));
+          }
+          window.called = true;
+        })();
+    """)
+    WebDriverWait(page.driver, 600).until(lambda _: page.run("return window.called"))
+    folder.mkdir(parents=True, exist_ok=True)
+    page.size(1200, 640)
+    page.open("overview")
+    # The charts have a slot when it is over.
+    WebDriverWait(page.driver, 60).until(lambda _: "most" in page.text("#charts"))
+    for view in PICTURES:
+        page.view(view)
+        page.until("return document.querySelector(arguments[0]) !== null", VIEWS[view])
+        page.run("document.activeElement.blur()")
+        page.driver.save_screenshot(str(folder / f"{view}.png"))
 
 
 def tab_to(page, label):
@@ -579,9 +905,14 @@ def main():
     parser.add_argument("url", help="where the gateway is, such as http://127.0.0.1:8808")
     parser.add_argument("axe", type=Path, help="axe.min.js of axe-core")
     parser.add_argument("--token", help="a token of an admin, if the gateway wants one")
+    parser.add_argument("--pictures", type=Path, help="only take the pictures of the documentation, into this folder")
     parser.add_argument("--artifacts", type=Path, help="the folder for pictures")
     args = parser.parse_args()
     page = Dashboard(args.url, args.token)
+    if args.pictures:
+        take_pictures(page, args.pictures)
+        page.driver.quit()
+        return 0
     return run(page, Report(page, args.artifacts, args.axe.read_text()), SCENES)
 
 

@@ -1,11 +1,12 @@
 """An MCP server of 2026-07-28 behind all replicas, which counts how often each call was executed.
 
-Prints its port, then serves `/mcp`. `GET /executions` answers with a map from the id of a call to the replicas that had it
-executed; a replica says its name in the header `X-Replica`.
+Prints its port, then serves `/mcp`; a number as argument adds so many tools, `look_0` and so on. `GET /executions`
+answers with a map from the id of a call to the replicas that had it executed; a replica says its name in the header `X-Replica`.
 """
 
 import asyncio
 import json
+import sys
 
 EXECUTIONS = {}
 NAMESPACE = "io.modelcontextprotocol"
@@ -19,6 +20,8 @@ def tool(name, **more):
 
 # `work` has no annotations, so nobody can know whether it may be repeated.
 TOOLS = [tool("work"), tool("look", annotations={"readOnlyHint": True}), tool("ask")]
+MORE = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+TOOLS += [tool(f"look_{number}", annotations={"readOnlyHint": True}) for number in range(MORE)]
 
 
 async def call(params, replica):

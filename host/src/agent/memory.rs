@@ -74,8 +74,15 @@ impl AgentMemory {
         forget_idle(&mut agents, now, idle);
         let Some(seen) = agents.get_mut(key) else { return AgentContext::default() };
         seen.last_used = now;
-        let known = if with_known { seen.context.known.clone() } else { Vec::new() };
-        AgentContext { labels: seen.context.labels.clone(), known }
+        seen.recalled(with_known)
+    }
+
+    /// Returns what an agent has seen without noting that it is not idle.
+    pub(crate) fn peek(&self, key: &AgentKey, with_known: bool, now: u64, idle: Duration) -> AgentContext {
+        let mut agents = lock(&self.0);
+        forget_idle(&mut agents, now, idle);
+        let Some(seen) = agents.get(key) else { return AgentContext::default() };
+        seen.recalled(with_known)
     }
 
     /// Adds what an agent has learned; the values that it used least recently are forgotten first.
@@ -125,6 +132,13 @@ impl AgentMemory {
             .collect();
         listed.sort_by(|one, other| (&one.principal, &one.part).cmp(&(&other.principal, &other.part)));
         listed
+    }
+}
+
+impl SeenByAgent {
+    fn recalled(&self, with_known: bool) -> AgentContext {
+        let known = if with_known { self.context.known.clone() } else { Vec::new() };
+        AgentContext { labels: self.context.labels.clone(), known }
     }
 }
 

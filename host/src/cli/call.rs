@@ -4,8 +4,9 @@ mod gateway_result;
 mod interactive;
 mod text;
 
-use std::io::Read;
-use std::path::PathBuf;
+use std::convert::Infallible;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,8 +28,9 @@ use super::error::{self, CliError};
 use super::printer::Printer;
 use super::read::read_text;
 use super::remote::{GatewayArgs, RemoteGateway};
-use super::style;
+use super::status;
 use super::terminal::{CallProgressBar, TerminalApprover};
+use super::{input, style};
 use gateway_result::GatewayResult;
 
 /// The arguments of `toolgate call`.
@@ -99,13 +101,16 @@ pub(super) async fn run(
         CallInput::Tool(call) => call,
         CallInput::Text(text) => return text::run(context, args, &text, &mut logic()?).await,
     };
-    let name = call.name.clone();
+    let (name, ends_early) = (call.name.clone(), ends_early(&call.arguments));
     let called = make(context, args, call).await?;
     if args.servers.json {
         context.print_json(&called.as_json())?;
     } else {
         print(context, &called)?;
         context.note_suggestion(called.result.code, &name);
+        if called.result.code == Code::InvalidArguments && ends_early {
+            style::write_note("the arguments look like JSON, but end early");
+        }
     }
     Ok(ExitCode::from(error::exit_code(called.result.code)))
 }
@@ -213,7 +218,11 @@ async fn make_at_gateway(
         timeouts: RequestTimeouts::of(args.servers.timeout.unwrap_or(PATIENCE)),
         progress: bar.progress(&remote.printer),
     };
-    let reply = session.request(request).await.map_err(|failed| match failed.failure {
+    let reply = tokio::select! {
+        reply = session.request(request) => reply,
+        never = note_wait(remote, &call.name, &bar) => match never {},
+    };
+    let reply = reply.map_err(|failed| match failed.failure {
         Cause::Closed if failed.sent => CliError::OutcomeUnknown(format!(
             "the gateway at {} stopped before it answered: the tool may or may not have run",
             remote.name
@@ -228,20 +237,32 @@ async fn make_at_gateway(
     Ok(answered)
 }
 
+/// Reports whether a text is the beginning of JSON.
+fn ends_early(arguments: &str) -> bool {
+    let looks_like_json = arguments.trim_start().starts_with(['{', '[']);
+    looks_like_json && serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err_and(|error| error.is_eof())
+}
+
+/// Says on a terminal, once a call has shown nothing for a while, which server it waits for.
+async fn note_wait(remote: &RemoteGateway, name: &str, bar: &CallProgressBar) -> Infallible {
+    if std::io::stderr().is_terminal() {
+        tokio::time::sleep(SILENCE).await;
+        if !bar.is_shown() {
+            style::write_note(&remote.printer.clean(&status::describe_wait(remote, name).await));
+        }
+    }
+    std::future::pending().await
+}
+
 /// Returns the text of the arguments: as typed, or from a file or standard input.
 pub(super) fn read_arguments(arguments: &[String]) -> Result<String, CliError> {
     match arguments {
         [] => Ok(String::new()),
-        [one] if one == "-" => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text)?;
-            Ok(text)
-        }
+        [one] if one == "-" => input::read_text(Path::new("-"), "the arguments"),
         [one] => match one.strip_prefix('@') {
             // `@@` is an escaped `@`.
             Some(rest) if rest.starts_with('@') => Ok(rest.to_owned()),
-            Some(file) => std::fs::read_to_string(file)
-                .map_err(|error| CliError::Usage(format!("the arguments in {file:?} cannot be read: {error}"))),
+            Some(file) => input::read_text(Path::new(file), "the arguments"),
             None => Ok(one.clone()),
         },
         // Pairs that the shell split go on separate lines; other words form a sentence.
@@ -279,6 +300,8 @@ fn is_key(word: &str) -> bool {
 const CONNECT: Duration = Duration::from_secs(30);
 /// The limit for a gateway that never answers; the gateway itself limits its servers.
 const PATIENCE: Duration = Duration::from_secs(3600);
+/// How long a call may show nothing before a person is told what it waits for.
+const SILENCE: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! `toolgate calls`: lists what agents called, from a running gateway or from records, and goes on with new calls.
 
-mod from_gateway;
+pub(super) mod from_gateway;
 pub(super) mod recorded;
 mod view;
 

@@ -1,6 +1,7 @@
 //! `toolgate check`: connects to all servers, and shows what is wrong and how to fix it.
 
 mod certificate;
+mod gateway;
 mod surroundings;
 
 use std::io::IsTerminal;
@@ -14,12 +15,14 @@ use crate::failure::{Failure as Cause, RequestError};
 use crate::registry::{Link, Unavailable};
 use crate::session::{ListKind, Session};
 use crate::store::{Store, draw_replica_name};
+use crate::visible;
 use serde::Serialize;
 
 use super::context::{CliContext, ServerArgs};
 use super::error::{CliError, SERVER_UNAVAILABLE, USAGE};
 use super::terminal::WaitingLine;
 use super::{style, table};
+use gateway::GatewayFindings;
 use surroundings::Runtime;
 
 /// The state of one server.
@@ -76,7 +79,10 @@ struct CheckReport {
     /// The store of the gateway; `None` if it is the memory of the process.
     #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<StoreCheck>,
-    /// Probable mistakes in rules.
+    /// The reasons why `serve` would not start.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<String>,
+    /// Probable mistakes in rules, and what surrounds the servers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -100,6 +106,10 @@ pub(super) async fn run(context: &CliContext, args: &ServerArgs) -> Result<ExitC
     });
     let config = context.gate.registry().config();
     // Whoever names servers asks about nothing else.
+    let of_gateway = tokio::task::spawn_blocking({
+        let (config, is_asked) = (config.clone(), args.server.is_empty());
+        move || if is_asked { GatewayFindings::new(&config) } else { GatewayFindings::default() }
+    });
     let around = tokio::task::spawn_blocking({
         let (config, is_asked) = (config.clone(), args.server.is_empty());
         move || if is_asked { surroundings::warnings(&config) } else { Vec::new() }
@@ -112,28 +122,35 @@ pub(super) async fn run(context: &CliContext, args: &ServerArgs) -> Result<ExitC
         let of = servers.iter_mut().find(|server| server.server == rule.warning.server);
         match of {
             Some(server) if !shows_early => server.warnings.push(context.clean(&rule.warning.text)),
-            Some(server) => warnings.push(format!("{}: {}", server.server, context.clean(&rule.warning.text))),
+            Some(server) => warnings.push(context.clean(&format!("{}: {}", server.server, rule.warning.text))),
             None => warnings.push(context.clean(&rule.warning.text)),
         }
     }
     warnings.extend(copies_warning(&config));
+    let GatewayFindings { errors, warnings: of_gateway } = of_gateway.await.unwrap_or_default();
+    let errors: Vec<_> = errors.iter().map(|text| context.clean(text)).collect();
+    warnings.extend(of_gateway.iter().map(|text| context.clean(text)));
     // Looking up the name of an address may take long.
     let around = tokio::time::timeout(AROUND, around).await;
     warnings.extend(around.ok().and_then(Result::ok).iter().flatten().map(|text| context.clean(text)));
     let store = if args.server.is_empty() { check_store(context).await } else { None };
     let any_failed = servers.iter().any(|server| !server.ok && server.disabled.is_none())
         || store.as_ref().is_some_and(|store| !store.ok);
-    let is_misconfigured = servers.iter().any(|server| server.is_misconfigured);
+    let is_misconfigured = !errors.is_empty() || servers.iter().any(|server| server.is_misconfigured);
     if args.json {
         let file = config.file.as_ref().map(|file| file.display().to_string());
         let notices = config.notices.iter().map(ToString::to_string).collect();
-        context.print_json(&CheckReport { file, notices, servers, store, warnings })?;
+        context.print_json(&CheckReport { file, notices, servers, store, errors, warnings })?;
     } else {
         let later = servers.iter().filter(|_| !shows_early);
         let text: String = later.map(|server| line(context, server)).collect();
-        let rules: String = warnings.iter().map(|text| format!("  {}\n", style::stdout().yellow(text))).collect();
+        let rules: String = warnings
+            .iter()
+            .map(|text| format!("  {}\n", style::stdout().yellow(&table::wrap(text, 2, "  "))))
+            .collect();
         let store = store.map(|store| store_line(context, &store)).unwrap_or_default();
-        context.print_colored(&(text + &store + &rules))?;
+        let refused: String = errors.iter().map(|text| refused_line(text)).collect();
+        context.print_colored(&(text + &store + &refused + &rules))?;
         if servers.is_empty() {
             context.print("the configuration has no servers")?;
         }
@@ -220,10 +237,9 @@ fn usable_tools(context: &CliContext, link: &Link) -> Result<usize, CliError> {
 /// Connects to the store of the gateway, if it is not the memory of the process.
 async fn check_store(context: &CliContext) -> Option<StoreCheck> {
     let started = Instant::now();
-    let opened = match resolve_store(&context.gate.registry().config(), &Variables::from_process()) {
-        Ok(url) => Store::redis(&url?.0.0, &draw_replica_name()).map_err(|error| error.to_string()),
-        Err(problem) => Err(problem.to_string()),
-    };
+    // A store that is written wrong is among the reasons why `serve` would not start.
+    let (url, _) = resolve_store(&context.gate.registry().config(), &Variables::from_process()).ok()??;
+    let opened = Store::redis(&url.0, &draw_replica_name()).map_err(|error| error.to_string());
     let reason = match opened {
         Ok(store) => {
             store.tried().await;
@@ -277,13 +293,14 @@ fn hint(context: &CliContext, link: &Link, why: &Unavailable, timeout: Option<Du
 
 fn line(context: &CliContext, checked: &ServerCheck) -> String {
     let style = style::stdout();
-    let id = style.bold(&checked.server);
+    let name = visible::escape(&checked.server);
+    let (id, width) = (style.bold(&name), name.chars().count() + 4);
     if checked.disabled.is_some() {
         return format!("{} {id}  {}\n", style.dim("-"), style.dim("disabled"));
     }
     if !checked.ok {
         let mut text =
-            format!("{} {id}  {}\n", style.red("✗"), indented(checked.reason.as_deref().unwrap_or_default()));
+            format!("{} {id}  {}\n", style.red("✗"), shown(checked.reason.as_deref().unwrap_or_default(), width));
         if let Some(hint) = &checked.hint {
             text += &format!("    {} {hint}\n", style.dim("hint:"));
         }
@@ -305,11 +322,14 @@ fn line(context: &CliContext, checked: &ServerCheck) -> String {
     let time = format!("{:?}", Duration::from_millis(checked.start_ms));
     let parts = [checked.transport.to_owned(), era, software, counts.join(", "), time];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    format!("{} {id}  {}\n", style.green("✓"), parts.join(" · ")) + &warning_lines(checked)
+    let parts = table::wrap(&parts.join(" · "), width, "    ");
+    format!("{} {id}  {parts}\n", style.green("✓")) + &warning_lines(checked)
 }
 
 fn warning_lines(checked: &ServerCheck) -> String {
-    let line = |warning: &String| format!("    {} {}\n", style::stdout().yellow("warning:"), indented(warning));
+    let line = |warning: &String| {
+        format!("    {} {}\n", style::stdout().yellow("warning:"), shown(warning, "    warning: ".len()))
+    };
     checked.warnings.iter().map(line).collect()
 }
 
@@ -318,13 +338,22 @@ fn store_line(context: &CliContext, store: &StoreCheck) -> String {
     let id = style.bold("gateway.store");
     match &store.reason {
         None => format!("{} {id}  redis · {time:?}\n", style.green("✓")),
-        Some(why) => format!("{} {id}  {}\n", style.red("✗"), indented(&context.clean(why))),
+        Some(why) => format!("{} {id}  {}\n", style.red("✗"), shown(&context.clean(why), "✗ gateway.store  ".len())),
     }
 }
 
-/// Marks the lines after the first: they may come from a server and must not look like ours.
-fn indented(text: &str) -> String {
-    text.trim_end().replace('\n', "\n    | ")
+fn refused_line(why: &str) -> String {
+    let style = style::stdout();
+    let why = format!("`serve` would not start: {why}");
+    format!("{} {}  {}\n", style.red("✗"), style.bold("gateway"), shown(&why, "✗ gateway  ".len()))
+}
+
+/// Breaks a text to fit the terminal after `used` columns. Lines after the first are marked, since they may come from a
+/// server and must not look like ours.
+fn shown(text: &str, used: usize) -> String {
+    let mut lines = text.trim_end().lines();
+    let first = table::wrap(lines.next().unwrap_or_default(), used, "    ");
+    lines.fold(first, |shown, line| shown + "\n    | " + &table::wrap(line, "    | ".len(), "    | "))
 }
 
 /// How long the look at ports and files may take.

@@ -49,8 +49,8 @@ impl World {
 
     fn component(self) -> (&'static [u8], &'static str) {
         match self {
-            World::Logic => (EMBEDDED, EMBEDDED_DIGEST),
-            World::Client => (CLIENT, CLIENT_DIGEST),
+            World::Logic => (&EMBEDDED, EMBEDDED_DIGEST),
+            World::Client => (&CLIENT, CLIENT_DIGEST),
         }
     }
 

@@ -57,6 +57,29 @@ impl ConfiguredRecords {
     }
 }
 
+/// Creates the folder to record calls in, or says why they cannot be recorded there; `key` names the folder.
+pub(super) fn prepare_folder(dir: &Path, key: &str) -> Result<(), CliError> {
+    folder::prepare(dir).map_err(|error| CliError::Usage(unusable(dir, key, &error)))
+}
+
+/// Says why calls cannot be recorded in a folder, and what helps; `key` names the folder.
+pub(super) fn unusable(dir: &Path, key: &str, error: &std::io::Error) -> String {
+    let dir = dir.display();
+    format!("calls cannot be recorded in {dir}: {error}; let {key} name a folder that you can write to")
+}
+
+/// Returns an error unless the records of another gateway in this folder can be read.
+pub(super) fn check_other_folder(dir: &Path) -> Result<(), CliError> {
+    let unread = |error| {
+        let dir = dir.display();
+        CliError::Usage(format!(
+            "cannot read the records in {dir}: {error}; a gateway creates its folder when it starts, so start the one that \
+             records there first, or create the folder"
+        ))
+    };
+    std::fs::read_dir(dir).map(drop).map_err(unread)
+}
+
 /// Returns an error unless each of these folders can be read and, if they must have some, has records.
 pub(super) fn check_folders(dirs: &[PathBuf], must_have_some: bool) -> Result<(), CliError> {
     let wrong = |error: BacktestError| CliError::Usage(crate::failure::format_chain(&error));

@@ -227,13 +227,25 @@ impl CliContext {
 
     /// Connects to all selected servers concurrently, and returns each outcome.
     pub(super) async fn connect_all(&self) -> Vec<(Arc<Link>, Result<Lease, Unavailable>)> {
+        self.connect_each(|_, _| {}).await
+    }
+
+    /// Connects to all selected servers concurrently, and returns each outcome; tells of each that can be used as soon as
+    /// it is connected.
+    pub(super) async fn connect_each(
+        &self,
+        connected: impl Fn(&Link, &WaitingLine),
+    ) -> Vec<(Arc<Link>, Result<Lease, Unavailable>)> {
         let links = self.enabled_links();
         let waiting = WaitingLine::new(links.iter().map(|link| link.id()));
         let connect = links.into_iter().map(|link| {
-            let waiting = &waiting;
+            let (waiting, connected) = (&waiting, &connected);
             async move {
                 let lease = self.gate.connect(&link).await;
                 waiting.answered(link.id());
+                if lease.is_ok() {
+                    connected(&link, waiting);
+                }
                 (link, lease)
             }
         });
@@ -258,10 +270,35 @@ impl CliContext {
 
     /// Prints a note with what an unknown name was probably meant to be.
     pub(super) fn note_suggestion(&self, code: Code, name: &str) {
-        if matches!(code, Code::InvalidName | Code::UnknownServer | Code::UnknownTool)
+        if code == Code::UnknownServer
+            && let Some(server) = self.disabled_server(name)
+        {
+            style::write_note(&format!("server {server:?} is disabled in the configuration"));
+        } else if matches!(code, Code::InvalidName | Code::UnknownServer | Code::UnknownTool)
             && let Some(near) = self.suggest(name)
         {
             style::write_note(&format!("did you mean {near:?}?"));
+        }
+    }
+
+    /// Returns the disabled server that a name means.
+    fn disabled_server(&self, name: &str) -> Option<String> {
+        let plain = name.strip_prefix("mcp__").unwrap_or(name).replacen("__", ".", 1);
+        let (server, _) = plain.split_once('.')?;
+        let mut disabled = self.requested_links().into_iter().filter(|link| !link.server().enabled);
+        disabled.find(|link| link.id() == server).map(|link| link.id().to_owned())
+    }
+
+    /// Prints a note that says why there is nothing to list, unless warnings about servers have said so.
+    pub(super) fn note_nothing(&self, what: &str, any_failed: bool) {
+        let links = self.requested_links();
+        let ids: Vec<_> = links.iter().map(|link| link.id()).collect();
+        if ids.is_empty() {
+            style::write_note("the configuration has no servers");
+        } else if self.enabled_links().is_empty() {
+            style::write_note(&format!("no {what}: disabled in the configuration: {}", ids.join(", ")));
+        } else if !any_failed {
+            style::write_note(&format!("no {what}: the servers offer none that the configuration allows"));
         }
     }
 
@@ -350,6 +387,7 @@ pub(super) fn since(text: &str) -> Result<SystemTime, String> {
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     match duration::parse(text, DurationUnit::Seconds) {
         Ok(Some(time)) if !time.is_zero() => Ok(time),
-        _ => Err("write a time such as 30s, 500ms or 2m".to_owned()),
+        Ok(_) => Err("without any time nothing can answer; write a time such as 30s, 500ms or 2m".to_owned()),
+        Err(why) => Err(why),
     }
 }

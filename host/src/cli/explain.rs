@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::config::secrets::Secrets;
 use crate::gateway::CallFilter;
@@ -18,10 +19,11 @@ use crate::record::line::MaskedPart;
 use crate::record::{self, ForwardedAnswer, FoundRecord, FoundRecords, LongerId, folder};
 use serde_json::{Value, json};
 
-use super::calls::recorded;
+use super::calls::{from_gateway, recorded};
 use super::configured_records::{ConfiguredRecords, check_folders};
 use super::error::CliError;
 use super::printer::Printer;
+use super::remote::{RemoteGateway, RunningGateways};
 use super::{style, table};
 
 /// The arguments of `toolgate explain`.
@@ -42,7 +44,7 @@ pub(super) struct Args {
 pub(super) fn run(config: Option<&Path>, args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<ExitCode, CliError> {
     let printer = Printer(Arc::clone(secrets));
     let dirs = match args.record.as_slice() {
-        [] => vec![ConfiguredRecords::find(config)?.dir_with_records()?],
+        [] => default_dirs(config, secrets)?,
         dirs => folder::distinct(dirs),
     };
     let (id, FoundRecords { records, damaged, .. }) = find(&dirs, &args.id, &printer)?;
@@ -70,6 +72,24 @@ pub(super) fn run(config: Option<&Path>, args: &Args, secrets: &Arc<Mutex<Secret
         printer.print(&style::clean(&stories.join("\n")))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the folder of the configuration or, if nothing is recorded there, those of the only running gateway with that
+/// configuration, which may have been started with `--record`.
+fn default_dirs(config: Option<&Path>, secrets: &Arc<Mutex<Secrets>>) -> Result<Vec<PathBuf>, CliError> {
+    let records = ConfiguredRecords::find(config)?;
+    if records.has_records() {
+        return Ok(vec![records.dir]);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let found = runtime.block_on(async {
+        let running = RemoteGateway::find_only(Some(&records.file), LIMIT, secrets).await?;
+        let RunningGateways::One(remote, pid) = running else { return Ok(None) };
+        Ok::<_, CliError>(Some((from_gateway::record_folders(&remote).await, pid)))
+    })?;
+    let Some((dirs, pid)) = found.filter(|(dirs, _)| !dirs.is_empty()) else { return Err(records.nothing()) };
+    style::write_note(&format!("using the records of the running gateway, process {pid}: {}", list(dirs.iter())));
+    Ok(dirs)
 }
 
 /// Finds the records of the call with this id or beginning of an id, or of the newest call, and returns its id.
@@ -158,7 +178,10 @@ fn format_record(found: &FoundRecord, of_several: bool) -> String {
     for (number, step) in record.steps.iter().enumerate() {
         if let Some(event) = &step.event {
             let catalog = step.catalog.as_ref().map(|_| ", with a new list of tools").unwrap_or_default();
-            line(format!("   ← {}{catalog}", describe_event(event, step.forwarded.as_ref())));
+            line(format!(
+                "   ← {}{catalog}",
+                describe_event(event, step.forwarded.as_ref(), record.approver.as_deref())
+            ));
         }
         line(format!("{:>2}. → {}", number + 1, describe_directive(&step.directive)));
     }
@@ -215,7 +238,7 @@ fn describe_directive(directive: &RecordedDirective) -> String {
 }
 
 /// Describes what happened.
-fn describe_event(event: &Event, forwarded: Option<&ForwardedAnswer>) -> String {
+fn describe_event(event: &Event, forwarded: Option<&ForwardedAnswer>, approver: Option<&str>) -> String {
     match event {
         Event::Connected => "connected".to_owned(),
         Event::Answered(answer) => format!("answered: {}", cut(answer)),
@@ -237,8 +260,10 @@ fn describe_event(event: &Event, forwarded: Option<&ForwardedAnswer>) -> String 
             let counts: Vec<_> = counts.iter().map(|count| count.calls.to_string()).collect();
             format!("call number {} in the time of each limit", counts.join(", "))
         }
-        Event::Approved(true) => "a person approved the call".to_owned(),
-        Event::Approved(false) => "a person declined the call".to_owned(),
+        Event::Approved(approved) => {
+            let who = approver.map_or_else(|| "a person".to_owned(), |admin| format!("the admin {admin:?}"));
+            format!("{who} {} the call", if *approved { "approved" } else { "declined" })
+        }
         Event::Unasked => "no person could be asked for approval".to_owned(),
         Event::Condensed(condensed) => match (&condensed.kept, &condensed.summary) {
             (Some(kept), Some(summary)) => format!("kept in {kept} and summarized: {summary}"),
@@ -305,6 +330,8 @@ fn describe_hidden(hidden: MaskedPart) -> &'static str {
 }
 
 const MOST_TEXT: usize = 1000;
+/// How long a gateway may take to say where it records calls.
+const LIMIT: Duration = Duration::from_secs(10);
 /// Stands for the newest call.
 const LAST: &str = "last";
 /// How many calls are named of those that may be meant.

@@ -1,6 +1,6 @@
 //! `toolgate trust`, `schema` and `import`: commands about configuration files.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -72,12 +72,20 @@ pub(super) fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
     let text = config::read_text(&args.file).map_err(CliError::usage)?;
     let imported = config::import::import(args.from, &text, &args.file).map_err(CliError::usage)?;
     imported.notices.iter().for_each(|notice| style::write_notice(&notice.to_string()));
+    if imported.is_empty {
+        return Err(CliError::Usage(format!("{}: there is no server in it that can be imported", args.file.display())));
+    }
     match &args.out {
         None => print_plain(imported.yaml.as_bytes())?,
         Some(out) => {
             // It may contain the secrets of the imported file.
-            let mut file = private_files::create_file(out)
-                .map_err(|error| CliError::Usage(format!("{} cannot be written: {error}", out.display())))?;
+            let mut file = private_files::create_file(out).map_err(|error| match error.kind() {
+                ErrorKind::AlreadyExists => CliError::Usage(format!(
+                    "{} exists already; choose another name, or remove it first",
+                    out.display()
+                )),
+                _ => CliError::Usage(format!("{} cannot be written: {error}", out.display())),
+            })?;
             file.write_all(imported.yaml.as_bytes())?;
             init::trust(out, &imported.yaml, &Variables::from_process());
             let folder =

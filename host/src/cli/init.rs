@@ -3,7 +3,7 @@
 mod client_edit;
 mod survey;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use crate::config;
 use crate::config::client_files::{ClientScope, client_files};
 use crate::config::import::ImportClient;
+use crate::config::loosened::find_loosened;
 use crate::config::model::{Config, ServerAuth};
 use crate::config::resolve::known_secrets;
 use crate::config::search::{self, SearchResult};
@@ -100,7 +101,8 @@ pub(super) fn run(args: &Args, flag: Option<&Path>, secrets: &Arc<Mutex<Secrets>
     }
     if is_kept && args.client.is_none() {
         return Err(CliError::Usage(format!(
-            "{} is there already; --force replaces it, --out FILE writes another, and --client CLIENT lets a client use it",
+            "{} is there already; --client CLIENT lets a client use it, --out FILE writes another, and --force replaces it with \
+             what is found now, without the rules that you wrote",
             out.display()
         )));
     }
@@ -203,12 +205,19 @@ fn write(out: &Path, yaml: &str, new: &Config, is_default: bool, variables: &Var
         private_files::create_folder(folder).map_err(failed)?;
     }
     if std::fs::symlink_metadata(out).is_ok() {
+        // A device would be replaced, and a pipe read without end.
+        if !std::fs::metadata(out).map_err(failed)?.is_file() {
+            return Err(failed(io::Error::other("it is not a regular file; name another one with --out")));
+        }
         let before = std::fs::read(out).map_err(failed)?;
         let kept = client_edit::keep(out, &before, yaml.as_bytes()).map_err(failed)?;
         let real = std::fs::canonicalize(out).map_err(failed)?;
         private_files::replace(&real, yaml.as_bytes()).map_err(failed)?;
         style::write_note(&format!("{} is the file as it was", kept.display()));
         let old = String::from_utf8(before).ok().and_then(|text| config::parse(&text, out).ok());
+        for lost in old.iter().flat_map(|old| find_loosened(old, new)) {
+            style::write_warning(&style::clean(&format!("a rule is looser than before: {lost}")));
+        }
         let is_new = |id: &str| new.servers.iter().any(|server| server.id == id);
         let lost: Vec<_> =
             old.iter().flat_map(|old| &old.servers).map(|server| &*server.id).filter(|id| !is_new(id)).collect();
@@ -231,7 +240,11 @@ pub(super) fn trust(file: &Path, text: &str, variables: &Variables) {
 
 /// Says what the configuration is, and where it has secrets.
 fn describe_config(out: &Path, yaml: &str, config: &Config, plain: &[String], is_kept: bool, args: &Args) -> String {
-    let servers = table::count_of(config.servers.len() as u64, "server");
+    let disabled = config.servers.iter().filter(|server| !server.enabled).count();
+    let mut servers = table::count_of(config.servers.len() as u64, "server");
+    if disabled > 0 {
+        servers += &format!(" ({disabled} disabled)");
+    }
     let shown = style::clean(&out.display().to_string());
     let mut text = match (is_kept, args.dry_run) {
         (true, _) => format!("{shown} is used as it is, with {servers}\n"),

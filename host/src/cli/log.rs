@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
+use crate::config::nearest;
 use crate::config::secrets::Secrets;
 use crate::lock::lock;
 use tracing::Level;
@@ -11,7 +12,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use super::error::CliError;
-use super::style;
+use super::{style, terminal};
 
 /// The format of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -40,9 +41,9 @@ pub(super) fn start(
     let filter = match std::env::var("TOOLGATE_LOG") {
         Ok(text) if !text.trim().is_empty() => match text.trim().parse::<LevelFilter>() {
             Ok(level) => at_level(level),
-            Err(_) => text
-                .parse::<Targets>()
-                .map_err(|error| CliError::Usage(format!("TOOLGATE_LOG={text:?} cannot be read: {error}")))?,
+            Err(_) => {
+                targets(&text).map_err(|why| CliError::Usage(format!("TOOLGATE_LOG={text:?} cannot be read: {why}")))?
+            }
         },
         _ => {
             let usual = at_level(level.into());
@@ -65,6 +66,23 @@ pub(super) fn start(
         }
     }
     Ok(())
+}
+
+/// Reads levels by target. A word that is neither a level nor a target of toolgate is probably a misspelt level.
+fn targets(text: &str) -> Result<Targets, String> {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    let is_odd = |word: &&str| {
+        let is_level = word.parse::<LevelFilter>().is_ok();
+        !word.is_empty() && !word.contains('=') && !word.starts_with("toolgate") && !is_level
+    };
+    match text.split(',').map(str::trim).find(is_odd) {
+        Some(word) => Err(format!(
+            "{word:?} is not a level; there are: {}; a target has one, as in toolgate::session=trace{}",
+            LEVELS.join(", "),
+            nearest::hint(word, LEVELS)
+        )),
+        None => text.parse().map_err(|error: tracing_subscriber::filter::ParseError| error.to_string()),
+    }
 }
 
 /// Returns a filter that logs this level, and only warnings of other crates.
@@ -96,6 +114,6 @@ impl Drop for LogLine {
         // An event is one line: line breaks within it come from somebody's text and must not start another.
         let line = style::one_line(text.strip_suffix('\n').unwrap_or(&text));
         // A closed standard error must not end the program.
-        let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+        terminal::beside_waiting_line(|| drop(io::stderr().write_all(format!("{line}\n").as_bytes())));
     }
 }

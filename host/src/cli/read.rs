@@ -1,7 +1,6 @@
 //! `toolgate read`: finds the calls that a model wrote in a text, without making them.
 
 use std::collections::HashMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -16,7 +15,7 @@ use super::context::CliContext;
 use super::error::CliError;
 use super::printer::Printer;
 use super::requests::ServerResults;
-use super::{style, table};
+use super::{input, style, table};
 
 /// The arguments of `toolgate read`.
 #[derive(clap::Args)]
@@ -37,15 +36,7 @@ impl Args {
 
 /// Reads a text from a file, or from standard input if there is none or its name is `-`.
 pub(super) fn read_text(file: Option<&Path>) -> Result<String, CliError> {
-    match file.filter(|file| *file != Path::new("-")) {
-        Some(file) => std::fs::read_to_string(file)
-            .map_err(|error| CliError::Usage(format!("the text in {} cannot be read: {error}", file.display()))),
-        None => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text)?;
-            Ok(text)
-        }
-    }
+    input::read_text(file.unwrap_or(Path::new("-")), "the text")
 }
 
 /// Prints the calls in a text, which may be calls of any tool.

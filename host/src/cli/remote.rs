@@ -28,10 +28,10 @@ pub(super) struct GatewayArgs {
     #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub gateway: Option<String>,
     /// Read the gateway's token from this file instead of TOOLGATE_GATEWAY_TOKEN
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "gateway")]
     token_file: Option<PathBuf>,
     /// Also trust the certificate authorities in this PEM file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "gateway")]
     ca: Option<PathBuf>,
 }
 
@@ -82,13 +82,14 @@ impl RemoteGateway {
         }
         let path = match given.strip_prefix("unix:").unwrap_or(given) {
             "" => find_socket(&variables, None, secrets).await?,
-            path if path.contains('/') => PathBuf::from(path),
+            path if path.contains('/') => {
+                if path.contains("://") || is_other_file(Path::new(path)) {
+                    return Err(not_an_address(path));
+                }
+                PathBuf::from(path)
+            }
             number => {
-                let pid = number.parse().map_err(|_| {
-                    CliError::Usage(format!(
-                        "{number:?} is not a gateway: write a URL such as --gateway=http://127.0.0.1:8808, or a process id"
-                    ))
-                })?;
+                let pid = number.parse().map_err(|_| not_an_address(number))?;
                 find_socket(&variables, Some(pid), secrets).await?
             }
         };
@@ -176,7 +177,11 @@ impl RemoteGateway {
     /// Converts a failed request to the error that ends a command.
     pub(super) fn failure(&self, failed: &RequestError) -> CliError {
         let name = &self.name;
-        let text = format!("the gateway at {name}: {failed}");
+        let refused = match &failed.failure {
+            Cause::Http(error) => refusal_text(&error.body),
+            _ => None,
+        };
+        let text = format!("the gateway at {name}: {}", refused.unwrap_or_else(|| failed.to_string()));
         match &failed.failure {
             Cause::Timeout { .. } | Cause::NotReady { .. } => CliError::Timeout(text),
             Cause::Http(error) if error.status == 401 && self.sends_token => {
@@ -194,6 +199,29 @@ impl RemoteGateway {
             _ => CliError::Unavailable(text),
         }
     }
+}
+
+/// Returns the error for a value of `--gateway` that cannot lead to one.
+fn not_an_address(given: &str) -> CliError {
+    CliError::Usage(format!(
+        "not the address of a gateway: {given}; write a URL such as --gateway=http://127.0.0.1:8808, a process id, or the \
+         path of its socket"
+    ))
+}
+
+/// Reports whether there is something at a path that is no socket.
+fn is_other_file(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    path.metadata().is_ok_and(|metadata| !metadata.file_type().is_socket())
+}
+
+/// Returns the text of a gateway's answer that refuses a request.
+fn refusal_text(body: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Refusal {
+        error: String,
+    }
+    serde_json::from_str::<Refusal>(body).ok().map(|refusal| refusal.error)
 }
 
 /// Finds the socket of this user's gateway: the one with this process id, or the only one.

@@ -20,7 +20,7 @@ use super::context::CliContext;
 use super::error::{CliError, exit_code};
 use super::printer::print_plain;
 use super::requests::ServerResults;
-use super::{call, style};
+use super::{call, input, style};
 
 /// The arguments of `toolgate route`.
 #[derive(clap::Args)]
@@ -81,7 +81,7 @@ pub(super) fn run(logic: &mut Supervisor, args: &Args, arguments: String) -> Res
     let gate = open(logic, &servers)?;
     let mut decided = plan(logic, gate, call.clone(), &CallSurroundings::none())?;
     if let Some(file) = &args.schema {
-        let schema = read(file)?;
+        let schema = input::read_text(file, "the schema")?;
         if !matches!(serde_json::from_str(&schema), Ok(serde_json::Value::Object(_))) {
             return Err(in_file(file, "a JSON Schema must be a JSON object"));
         }
@@ -168,12 +168,9 @@ fn print_decision(
 fn read_servers(file: Option<&Path>) -> Result<EvalServers, CliError> {
     match file {
         None => Ok(serde_json::from_str(demo::SERVERS).expect("the demo catalog has the shape of eval")),
-        Some(file) => serde_json::from_str(&read(file)?).map_err(|error| in_file(file, &error.to_string())),
+        Some(file) => serde_json::from_str(&input::read_text(file, "the servers")?)
+            .map_err(|error| in_file(file, &error.to_string())),
     }
-}
-
-fn read(file: &Path) -> Result<String, CliError> {
-    std::fs::read_to_string(file).map_err(|error| in_file(file, &error.to_string()))
 }
 
 fn in_file(file: &Path, error: &str) -> CliError {

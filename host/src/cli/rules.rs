@@ -135,7 +135,7 @@ pub(super) async fn explain(context: &CliContext, args: &ExplainArgs, arguments:
     };
     let count = |rules: &[String]| rules.iter().map(|_| CallCount { calls: 1, ends_in_ms: 0 }).collect();
     let around = CallSurroundings { circumstances, count: Some(&count) };
-    let decided = gate.plan_with(route::new_call(&args.name, arguments), Some(&around)).await?;
+    let decided = gate.plan_by(route::new_call(&args.name, arguments), |directive| around.answer(directive)).await?;
     route::print_explanation(&args.name, decided, args.json)
 }
 

@@ -14,7 +14,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use crate::config::lineage::Role;
-use crate::config::resolve::StoreUrl;
+use crate::config::model::Config;
+use crate::config::resolve::{StoreUrl, resolve_record_dir};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::failure::format_chain;
@@ -26,6 +27,7 @@ use crate::lock::lock;
 use crate::registry::{self, Registry};
 use crate::store::{Store, draw_replica_name};
 
+use super::configured_records::{check_other_folder, prepare_folder};
 use super::context::{self, ConfigFallback};
 use super::error::CliError;
 use super::logic_args::LogicArgs;
@@ -33,7 +35,7 @@ use super::signals::Signals;
 use super::{port_holder, style};
 pub(super) use args::Args;
 use reload::{ListenerControl, Reloader};
-use setup::GatewaySetup;
+pub(super) use setup::GatewaySetup;
 
 /// Serves until the client disconnects or a signal arrives.
 pub(super) fn run(
@@ -47,6 +49,7 @@ pub(super) fn run(
     context::enter_lineage(&mut variables, origin.as_ref(), Role::Gateway)?;
     let setup = GatewaySetup::new(args, config, &variables)?;
     lock(secrets).merge(&setup.secrets);
+    prepare_records(args, &setup.config, &variables)?;
     let reloader = origin.map(|origin| Reloader::new(args, origin, &variables, &setup, logic, secrets));
     let GatewaySetup { config, options, limits, stop_times, http, store: store_url, .. } = setup;
     let socket = config.settings.gateway.socket;
@@ -94,6 +97,22 @@ pub(super) fn run(
     // A blocking read of standard input cannot be cancelled.
     runtime.shutdown_background();
     outcome.map(|()| ExitCode::SUCCESS)
+}
+
+/// Creates the folder to record calls in. A gateway that was told to record its calls and cannot do so does not start;
+/// one that runs goes on when its folder can no longer be written.
+fn prepare_records(args: &Args, config: &Config, variables: &Variables) -> Result<(), CliError> {
+    match args.record.split_first() {
+        Some((own, others)) => {
+            prepare_folder(own, "--record")?;
+            others.iter().try_for_each(|dir| check_other_folder(dir))
+        }
+        None if config.settings.record.is_some() => {
+            let dir = resolve_record_dir(config, variables).map_err(CliError::usage)?;
+            prepare_folder(&dir, "record.dir")
+        }
+        None => Ok(()),
+    }
 }
 
 /// Opens the store that replicas share, or one in the memory of this process.

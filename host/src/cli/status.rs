@@ -13,6 +13,7 @@ use crate::config::secrets::Secrets;
 use super::context;
 use super::error::CliError;
 use super::remote::{GatewayArgs, RemoteGateway};
+use report::ServerReport;
 
 /// The arguments of `toolgate status`.
 #[derive(clap::Args)]
@@ -44,6 +45,27 @@ pub(super) async fn run(args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<Ex
         remote.printer.print_colored(&view::draw(&view::read(&remote, &page)?))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says which server a call through a gateway waits for, and what is wrong with it.
+pub(super) async fn describe_wait(remote: &RemoteGateway, name: &str) -> String {
+    let page = remote.get(view::PAGE).await.ok();
+    let report = page.and_then(|page| view::read(remote, &page).ok());
+    let plain = name.strip_prefix("mcp__").unwrap_or(name);
+    let is_meant =
+        |server: &&ServerReport| plain.strip_prefix(&*server.server).is_some_and(|rest| rest.starts_with(['.', '_']));
+    let servers = report.map(|report| report.servers).unwrap_or_default();
+    let Some(server) = servers.iter().filter(is_meant).max_by_key(|server| server.server.len()) else {
+        return "waiting for the gateway".to_owned();
+    };
+    let (id, state) = (&server.server, &server.state);
+    match server.last_problem() {
+        Some(problem) if state != "ready" => format!(
+            "waiting for server {id:?}, which is {state}: {problem}; the gateway tries again until \
+             lifecycle.acquire_timeout has passed"
+        ),
+        _ => format!("waiting for server {id:?}, which is {state}"),
+    }
 }
 
 /// How long a gateway may take to answer.

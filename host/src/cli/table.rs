@@ -10,6 +10,12 @@ pub(super) fn draw<R: IntoIterator<Item = String>>(head: &[&str], rows: impl Int
     lay(head, rows, 1)
 }
 
+/// Draws rows that follow others under the same header.
+pub(super) fn draw_more<R: IntoIterator<Item = String>>(head: &[&str], rows: impl IntoIterator<Item = R>) -> String {
+    // Its header is one line, since the titles are short.
+    draw(head, rows).split_once('\n').map_or_else(String::new, |(_, rows)| rows.to_owned())
+}
+
 /// Draws rows of figures under a header; only the last column wraps.
 pub(super) fn draw_figures<R: IntoIterator<Item = String>>(head: &[&str], rows: impl IntoIterator<Item = R>) -> String {
     lay(head, rows, head.len() - 1)
@@ -72,9 +78,37 @@ fn colour_of(word: &str) -> Option<Color> {
     }
 }
 
-/// Returns the first line of a text, cut to what fits in a table.
+/// Returns the first line of a text, cut between words to what fits in a table.
 pub(super) fn first_line(text: &str) -> String {
-    cut(text.trim().lines().next().unwrap_or_default().trim(), CELL)
+    let line = text.trim().lines().next().unwrap_or_default().trim();
+    let Some((end, _)) = line.char_indices().nth(CELL) else { return line.to_owned() };
+    // A word that is nearly as long as the cell is cut.
+    let between = line[..end].rfind(' ').filter(|space| *space > end / 2);
+    format!("{}…", line[..between.unwrap_or(end)].trim_end_matches([' ', ',', ';', ':']))
+}
+
+/// Breaks a text between words so that its lines fit the terminal, if there is one. The first line begins after `used`
+/// columns, and each further one with the indent.
+pub(super) fn wrap(text: &str, used: usize, indent: &str) -> String {
+    width().map_or_else(|| text.to_owned(), |width| wrap_at(text, usize::from(width), used, indent))
+}
+
+fn wrap_at(text: &str, width: usize, used: usize, indent: &str) -> String {
+    let (mut out, mut column) = (String::new(), used);
+    for (place, word) in text.split(' ').enumerate() {
+        // A sign between two parts stays with the part before it.
+        let needed = word.chars().count() + 2;
+        if place > 0 && column + 1 + needed > width && word != "·" {
+            out += &format!("\n{indent}");
+            column = indent.chars().count();
+        } else if place > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out += word;
+        column += word.chars().count();
+    }
+    out
 }
 
 /// Cuts a text to this many characters.
@@ -104,3 +138,22 @@ const VERDICTS: [&str; 2] = ["STATE", "MAY"];
 const CELL: usize = 160;
 /// The width of a terminal that does not report it.
 const USUAL: u16 = 80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_broken_and_cut_between_words() {
+        let row = "stdio · modern 2026-07-28 · 6 tools, 1 resource · 14ms";
+        let wrapped = wrap_at(row, 30, 8, "    ");
+        assert_eq!(wrapped, "stdio · modern\n    2026-07-28 · 6 tools, 1\n    resource · 14ms");
+        assert!(wrapped.lines().skip(1).all(|line| line.chars().count() <= 30), "{wrapped}");
+        assert_eq!(wrap_at("a b", 80, 0, "  "), "a b");
+        let long = "a sentence with words ".repeat(10);
+        let cut = first_line(&long);
+        assert!(cut.ends_with('…') && long.starts_with(cut.trim_end_matches('…')), "{cut}");
+        assert!(long.as_bytes()[cut.len() - '…'.len_utf8()] == b' ', "{cut}");
+        assert_eq!(first_line(&"x".repeat(200)).chars().count(), CELL + 1);
+    }
+}

@@ -145,6 +145,11 @@ impl CallProgressBar {
         CallProgressBar(Some(bar))
     }
 
+    /// Reports whether the call has made progress, which the bar shows.
+    pub(super) fn is_shown(&self) -> bool {
+        self.0.as_ref().is_some_and(|bar| !bar.is_hidden())
+    }
+
     /// Returns a listener for the progress of a call through a gateway.
     pub(super) fn progress(&self, printer: &Printer) -> Option<OnProgress> {
         let listener = self.listener(printer)?;

@@ -4,15 +4,18 @@ mod cost;
 mod entry;
 mod finding;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::config::secrets::Secrets;
 use crate::gate::ToolCosts;
 use crate::json::{JsonObject, to_raw};
+use crate::lock::lock;
 use crate::logic::Supervisor;
 use crate::logic::types::naming;
+use crate::registry::Lease;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -72,17 +75,57 @@ pub(super) async fn run(
     args: &Args,
     logic: impl FnOnce() -> Result<Supervisor, CliError>,
 ) -> Result<ExitCode, CliError> {
-    let servers = ServerResults::new(context, context.connect_all().await);
     let style = args.format.and_then(ApiFormat::target).map_or_else(|| context.gate.style(), fitted_style);
+    // A person need not wait for the slowest server. Programs get the order of the configuration.
+    let is_plain = !args.cost && !args.servers.json && args.format.is_none() && args.search.is_none();
+    if is_plain && std::io::stdout().is_terminal() {
+        let (servers, printed) = print_as_they_answer(context, &style).await?;
+        if printed == 0 {
+            context.note_nothing("tools", !servers.failed.is_empty());
+        }
+        return Ok(exit_code(args, &servers.failed, !servers.answered.is_empty()));
+    }
+    let servers = ServerResults::new(context, context.connect_all().await);
     if args.cost {
         cost::print(context, &context.gate.tool_costs(Some(&style))?, args.servers.json)?;
         return Ok(exit_code(args, &servers.failed, !servers.answered.is_empty()));
     }
     let mut entries = ToolEntry::all(context.gate.tools(&style)?, &context.gate)?;
+    if entries.is_empty() && !args.servers.json && args.format.is_none() {
+        context.note_nothing("tools", !servers.failed.is_empty());
+        return Ok(exit_code(args, &servers.failed, !servers.answered.is_empty()));
+    }
     if let Some(query) = &args.search {
         entries = finding::find(entries, query, &mut logic()?)?;
     }
     print(context, args, entries, servers.failed, !servers.answered.is_empty())
+}
+
+/// Prints the tools of each server as soon as it has listed them, and returns how many there are.
+async fn print_as_they_answer(
+    context: &CliContext,
+    style: &naming::NamingStyle,
+) -> Result<(ServerResults<Lease>, usize), CliError> {
+    let printed: Mutex<Result<usize, CliError>> = Mutex::new(Ok(0));
+    let outcomes = context.connect_each(|link, waiting| {
+        let mut printed = lock(&printed);
+        let Ok(before) = *printed else { return };
+        *printed = tools_of(context, style, link.id()).and_then(|entries| {
+            let (head, rows) = (&HEAD[..2], rows(context, &entries));
+            let text = if before == 0 { table::draw(head, rows) } else { table::draw_more(head, rows) };
+            waiting.print(|| context.print_colored(&text))?;
+            Ok(before + entries.len())
+        });
+    });
+    let outcomes = outcomes.await;
+    let printed = printed.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+    Ok((ServerResults::new(context, outcomes), printed))
+}
+
+fn tools_of(context: &CliContext, style: &naming::NamingStyle, server: &str) -> Result<Vec<ToolEntry>, CliError> {
+    let mut tools = context.gate.tools(style)?;
+    tools.retain(|tool| tool.tool.server == server);
+    ToolEntry::all(tools, &context.gate)
 }
 
 /// Lists the tools of a running gateway.
@@ -163,18 +206,22 @@ fn print(
             printer.print_json(&ToolsOutput { tools, failed })?;
         }
         None if tools.is_empty() && args.search.is_some() => style::write_note("no tool fits these words"),
+        None if tools.is_empty() && failed.is_empty() => style::write_note("no tools"),
         None => {
-            let rows = tools.iter().map(|tool| {
-                let description = tool.description.as_deref().unwrap_or_default();
-                let told = [tool.name.clone(), table::first_line(&printer.redact(description))];
-                told.into_iter().chain(tool.found.as_ref().map(|found| found.why.clone()))
-            });
-            let head = ["TOOL", "WHAT IT DOES", "WHY"];
             let columns = if args.search.is_some() { 3 } else { 2 };
-            printer.print_colored(&table::draw(&head[..columns], rows))?;
+            printer.print_colored(&table::draw(&HEAD[..columns], rows(printer, &tools)))?;
         }
     }
     Ok(code)
+}
+
+/// Returns the lines of the table for people.
+fn rows(printer: &Printer, tools: &[ToolEntry]) -> impl Iterator<Item = impl Iterator<Item = String>> {
+    tools.iter().map(|tool| {
+        let description = tool.description.as_deref().unwrap_or_default();
+        let told = [tool.name.clone(), table::first_line(&printer.redact(description))];
+        told.into_iter().chain(tool.found.as_ref().map(|found| found.why.clone()))
+    })
 }
 
 impl ApiFormat {
@@ -235,5 +282,7 @@ fn empty_schema() -> JsonObject {
     JsonObject::read(r#"{"type":"object","properties":{}}"#).expect("the text is a JSON object")
 }
 
+/// The titles of the table for people; the last one is for what a search found.
+const HEAD: [&str; 3] = ["TOOL", "WHAT IT DOES", "WHY"];
 /// How long a gateway may take to answer, including its servers.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -7,6 +7,7 @@ use super::error::ConfigError;
 use super::model::{FilePosition, FileShape, Notice, Problem, UnexpandedText};
 use super::nearest;
 use super::{bytes, duration};
+use crate::visible;
 
 /// The state while a file, or one of its servers, is read.
 pub(super) struct ReadContext {
@@ -141,7 +142,13 @@ impl<'n> ConfigField<'n> {
     /// Returns the value as a whole number in this inclusive range.
     pub(super) fn number(&self, least: u64, most: u64) -> Result<u64, FieldError> {
         let number = self.text().ok().and_then(|text| text.parse().ok());
-        let expected = || self.expected_error(&format!("a whole number from {least} to {most}"));
+        let expected = || {
+            let found = match &self.node.value {
+                NodeValue::Scalar(scalar) if scalar.kind == ScalarKind::Number => scalar.text.as_str(),
+                _ => self.node.describe(),
+            };
+            self.error(format!("expected a whole number from {least} to {most}, found {found}"))
+        };
         number.filter(|number| (least..=most).contains(number)).ok_or_else(expected)
     }
 
@@ -179,7 +186,20 @@ impl<'n> ConfigField<'n> {
     /// Returns the value as a list of names and globs of tools. Refuses syntax of other globs, which would match
     /// nothing, or something the author does not expect.
     pub(super) fn patterns(&self) -> Result<Vec<String>, FieldError> {
-        self.each(|item| item.check_pattern(&item.text()?))
+        if let NodeValue::Scalar(scalar) = &self.node.value
+            && MEANS_ALL_OR_NONE.iter().any(|word| scalar.text.trim().eq_ignore_ascii_case(word))
+        {
+            return Err(self.error(format!(
+                "{:?} does not say which tools; write a list of their names, [\"*\"] for all, or [] for none",
+                scalar.text
+            )));
+        }
+        self.each(|item| match &item.node.value {
+            NodeValue::Scalar(scalar) if scalar.kind == ScalarKind::Bool => {
+                Err(item.error(format!("expected the name of a tool, found {}; in quotes, it is one", scalar.text)))
+            }
+            _ => item.check_pattern(&item.text()?),
+        })
     }
 
     /// Returns the value as a list of names and globs of allowed tools. Refuses the word `any`: some clients mean all
@@ -198,10 +218,11 @@ impl<'n> ConfigField<'n> {
         if pattern.is_empty() {
             return Err(self.error("is empty; write the name of a tool, or a glob such as \"get_*\""));
         }
-        if pattern.starts_with('!') || pattern.contains(|c: char| "[]{}\\".contains(c) || c.is_control()) {
+        let is_odd = |c: char| "[]{}()\\^$|,".contains(c) || c.is_whitespace() || visible::is_hidden_char(c);
+        if pattern.starts_with('!') || pattern.contains(is_odd) {
             return Err(self.error(format!(
                 "{pattern:?} is not a valid glob: only `*` (any run of characters) and `?` (any one character) have a \
-                 meaning; write `?` for such a character in the name of a tool"
+                 meaning; write each tool as an item of its own, and `?` for such a character in its name"
             )));
         }
         Ok(text.to_owned())
@@ -270,3 +291,6 @@ pub(super) fn join(field: &str, name: &str) -> String {
         _ => format!("{field}.{name}"),
     }
 }
+
+/// Words that say all or none of something else, but not which tools.
+const MEANS_ALL_OR_NONE: [&str; 8] = ["true", "false", "yes", "no", "on", "off", "all", "none"];

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::document::jsonc::LAST_COUNTS;
 use super::document::{ConfigDocument, DocumentFault, MapEntry, Node, NodeValue};
 use super::error::ConfigError;
 use super::field::{ConfigField, ReadContext};
@@ -133,7 +134,10 @@ fn refuse_doubled_rules(document: &ConfigDocument, found: &ServersSection<'_>) -
         fault.duplicate_key.as_deref().is_some_and(doubled)
     };
     match document.faults.iter().find(is_rule) {
-        Some(doubled) => Err(ConfigError::syntax(doubled.place.clone(), &doubled.text)),
+        Some(doubled) => {
+            let text = doubled.text.trim_end_matches(LAST_COUNTS);
+            Err(ConfigError::syntax(doubled.place.clone(), format!("{text}; keep the one that you mean")))
+        }
         None => Ok(()),
     }
 }

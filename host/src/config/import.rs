@@ -77,6 +77,8 @@ impl ImportClient {
 pub struct ImportedConfig {
     /// The text of a `toolgate.yaml`.
     pub yaml: String,
+    /// Whether none of the servers could be imported.
+    pub is_empty: bool,
     /// Notices about what was skipped or changed.
     pub notices: Vec<Notice>,
 }
@@ -96,7 +98,7 @@ pub fn import(client: ImportClient, text: &str, file: &Path) -> Result<ImportedC
         Config { file: Some(file.to_path_buf()), shape: found.shape, settings, servers, notices, digest: None };
     let of_all = foreign::settings_entries(&document.root, &found).map(|entry| (entry.key.as_str(), &entry.value));
     let yaml = write::yaml(&config, client.name(), of_all);
-    Ok(ImportedConfig { yaml, notices: config.notices })
+    Ok(ImportedConfig { yaml, is_empty: config.servers.is_empty(), notices: config.notices })
 }
 
 /// Reads the settings and the usable servers of a client's file, with notices about the others.

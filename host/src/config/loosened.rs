@@ -10,7 +10,7 @@ use super::duration;
 use super::keys::server::INHERIT;
 use super::keys::settings::{DESTRUCTIVE, RETRY};
 use super::model::{
-    Config, DestructivePolicy, GatewayRules, InheritEnv, Masking, RetryPolicy, ServerConfig, Settings,
+    Approvers, Config, DestructivePolicy, GatewayRules, InheritEnv, Masking, RetryPolicy, ServerConfig, Settings,
     StoreFailurePolicy, TokenRules, ToolConfig,
 };
 use super::section::name_of;
@@ -137,6 +137,9 @@ fn compare_gateway(before: &GatewayRules, after: &GatewayRules, rules: &mut Loos
         &strict,
         &StoreFailurePolicy::ALL,
     );
+    // A client may answer its own question, and two kinds of approvers are more than one.
+    let strict = [Approvers::Admins, Approvers::Client, Approvers::Either];
+    rules.compare_choice("gateway.approvers", before.approvers, after.approvers, &strict, &Approvers::ALL);
     rules.compare_bound("gateway.session_idle", Some(before.session_idle), Some(after.session_idle), duration::write);
 }
 

@@ -21,7 +21,8 @@ pub use crate::logic::types::recovery::RetryPolicy;
 pub use crate::session::Protocol;
 pub use auth::{ApiKeyLocation, OAuthConfig, OAuthGrant, ServerAuth, TokenAuth};
 pub use gateway::{
-    GatewayNames, GatewayRules, GatewayTls, ListMode, SearchRules, StoreFailurePolicy, TokenRules, TokenSource,
+    Approvers, GatewayNames, GatewayRules, GatewayTls, ListMode, SearchRules, StoreFailurePolicy, TokenRules,
+    TokenSource,
 };
 pub use lifecycle::{HealthProbe, LifecycleRules};
 pub use position::{FilePosition, Notice, Problem, UnexpandedText};
@@ -29,7 +30,7 @@ pub use queues::QueueRules;
 pub use record::RecordRules;
 pub use results::{ServerSummarizer, SpillSettings, SummarizerKind, SummarizerRules};
 pub use rules::{ConditionPlace, ContextRules, ContextScope, ResultConfig, RuleConfig};
-pub use settings::{ConfigInput, CustomMask, Masking, NamesStyle, ReadinessRule, Settings};
+pub use settings::{ConfigInput, CustomMask, Masking, NamesStyle, ReadinessRule, Settings, WrittenAt};
 pub use shadow::ShadowRules;
 
 /// A configuration file that has been read. `Debug` shows no value that may be a secret.

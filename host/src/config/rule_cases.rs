@@ -131,7 +131,8 @@ pub fn read_cases_file(file: &Path) -> Result<RuleCases, ConfigError> {
         return Err(ConfigError::Invalid(problem));
     }
     if cases.cases.is_empty() {
-        return Err(root.error("has no `cases`").into());
+        let text = "there are no cases; list them under `cases`, each with `call` and `expect`";
+        return Err(ConfigError::invalid(document.root.place.clone(), text));
     }
     let folder = file.parent().unwrap_or(Path::new(""));
     cases.config = cases.config.map(|config| folder.join(config));

@@ -69,7 +69,9 @@ pub fn find(flag: Option<&Path>, variables: &Variables) -> Result<SearchResult, 
     let user =
         folders.iter().flat_map(|folder| USER.iter().map(|name| (folder.join(name), ConfigLocation::UserFolder)));
     for (path, found_in) in here.chain(user) {
-        if path.is_file() {
+        // A link to nothing, or a folder, is an error when it is read: a file that was meant to be used and is not must not
+        // make way for one that permits more.
+        if std::fs::symlink_metadata(&path).is_ok() {
             return Ok(SearchResult::File { path, found_in });
         }
         searched.push(path);
@@ -220,11 +222,21 @@ mod tests {
         check(&machine, None, "work/toolgate.yaml", ConfigLocation::WorkingDirectory);
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn what_cannot_be_read_does_not_make_way_for_another_file() {
+        let folder = Machine::new(&["work/toolgate.yaml/x", "home/.config/toolgate/toolgate.yaml"]);
+        check(&folder, None, "work/toolgate.yaml", ConfigLocation::WorkingDirectory);
+        let link = Machine::new(&["home/.config/toolgate/toolgate.yaml"]);
+        std::os::unix::fs::symlink("gone.yaml", link.root.path().join("work/toolgate.yaml")).unwrap();
+        check(&link, None, "work/toolgate.yaml", ConfigLocation::WorkingDirectory);
+    }
+
     #[test]
     fn with_nothing_found_all_places_are_told() {
-        let machine = Machine::new(&["work/toolgate.yaml/x"]);
+        let machine = Machine::new(&[]);
         let SearchResult::Nothing { searched } = find(None, &machine.variables).unwrap() else {
-            panic!("a folder was taken")
+            panic!("there is no file")
         };
         assert_eq!(searched[0], machine.variables.workspace.join("toolgate.yaml"));
         assert_eq!(searched[4], machine.root.path().join("home/.config/toolgate/toolgate.yaml"));

@@ -77,6 +77,7 @@ fn build_server(server: ServerConfig, node: &Node, context: &mut ReadContext) ->
     if context.problems.is_empty() {
         check_required(&mut server, total_given, context);
     }
+    check_tool_names(&server, context);
     command::split(&mut server, context);
     if command::starts_gateway(&server) {
         let position = server.place.clone();
@@ -103,6 +104,26 @@ fn check_required(server: &mut ServerConfig, total_given: bool, context: &mut Re
             context.add_problem(FieldError { place: server.place.clone(), field, text: text.to_owned() });
         } else {
             server.timeouts.total = server.timeouts.call;
+        }
+    }
+}
+
+/// Refuses names of tools as clients see them: with the server in front they would name no tool of it.
+fn check_tool_names(server: &ServerConfig, context: &mut ReadContext) {
+    let lists = [("allow", server.allow.as_deref().unwrap_or_default()), ("deny", &server.deny), ("ask", &server.ask)];
+    for (field, patterns) in lists {
+        for pattern in patterns {
+            // As names are compared: in any case.
+            let split = pattern.trim().split_at_checked(server.id.len());
+            let own = split.filter(|(begin, _)| begin.eq_ignore_ascii_case(&server.id)).map(|(_, rest)| rest);
+            let own = own.and_then(|rest| rest.strip_prefix("__").or_else(|| rest.strip_prefix('.')));
+            let Some(own) = own.filter(|own| !own.is_empty()) else { continue };
+            let text = format!(
+                "{pattern:?} has the server in front, and tools are named without it here: write {own:?}; if the server \
+                 itself calls a tool so, write `?` for one of the characters after {:?}",
+                server.id
+            );
+            context.add_problem(FieldError { place: server.place.clone(), field: field.to_owned(), text });
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The text of an approval question.
 
+use serde_json::json;
+
 use crate::config::secrets::Secrets;
 use crate::logic::types::execution::Question;
 use crate::visible;
@@ -34,6 +36,14 @@ impl ApprovalText {
             bytes: arguments.len(),
             arguments: shown(arguments),
         }
+    }
+
+    /// Returns the question as JSON, for programs that show it.
+    pub fn as_json(&self) -> serde_json::Value {
+        let ApprovalText { tool, server, rule, bytes, arguments } = self;
+        let bare = |quoted: &str| quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).map(str::to_owned);
+        let [tool, server] = [tool, server].map(|name| bare(name).unwrap_or_else(|| name.clone()));
+        json!({"server": server, "tool": tool, "rule": rule, "bytes": bytes, "arguments": arguments})
     }
 
     /// Returns the question as lines, the arguments last. They are in a Markdown fence longer than any run of backticks

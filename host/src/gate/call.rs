@@ -1,12 +1,12 @@
 //! Runs one call: the component decides each step, and this file carries it out.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::{Instrument, debug, info};
 
-use super::call_options::{CallOptions, CallOutcome};
+use super::call_options::{AdminDecision, CallOptions, CallOutcome};
 use super::call_runner::CallRunner;
 use super::observed_call::ObservedCall;
 use super::running_calls::EndReason;
@@ -16,7 +16,6 @@ use crate::decide::LogicResult;
 use crate::logic::types::execution::{Directive, Event, ToolCall, ToolResult};
 use crate::logic::{CallTicket, LONG, Supervisor};
 use crate::plan::{self, CallPlan};
-use crate::record::CallSurroundings;
 use crate::registry::GateBackend;
 use crate::telemetry::Span;
 use crate::visible::cut;
@@ -38,9 +37,10 @@ impl Gate {
             let _decided = trace.step("toolgate.begin");
             self.begin(call, observed.is_some())?
         };
-        let mut runner = CallRunner::new(self, options, id, trace);
+        let decision = OnceLock::new();
+        let mut runner = CallRunner::new(self, options, id, trace, &decision);
         let abandon_listener = options.events.as_ref().map(|tell| (tell, options, runner.started()));
-        let mut end = CallGuard { call: begun, observed, abandon_listener, is_discarded: false };
+        let mut end = CallGuard { call: begun, observed, abandon_listener, decision: &decision, is_discarded: false };
         let mut is_stopped = false;
         let result = async {
             loop {
@@ -110,24 +110,25 @@ impl Gate {
 
     /// Finds out what a call would do without making it; the servers it needs are connected.
     pub async fn plan(&self, call: ToolCall) -> Result<Result<CallPlan, ToolResult>, GateError> {
-        self.plan_with(call, None).await
+        self.plan_by(call, |_| None).await
     }
 
-    /// Finds out what a call would do without making it, with other surroundings than those of now.
-    pub(crate) async fn plan_with(
+    /// Finds out what a call would do without making it, with other answers to some directives than those of now.
+    pub(crate) async fn plan_by(
         &self,
         call: ToolCall,
-        around: Option<&CallSurroundings<'_>>,
+        answer: impl Fn(&Directive) -> Option<Event>,
     ) -> Result<Result<CallPlan, ToolResult>, GateError> {
         let id = call.id.clone();
         let (call, mut directive) = self.begin(call, false)?;
-        let end = CallGuard { call, observed: None, abandon_listener: None, is_discarded: false };
+        let decision = OnceLock::new();
+        let end = CallGuard { call, observed: None, abandon_listener: None, decision: &decision, is_discarded: false };
         let options = CallOptions::default();
         let trace = Span::begin("toolgate.plan", &options.caller);
-        let mut runner = CallRunner::new(self, &options, id, trace);
+        let mut runner = CallRunner::new(self, &options, id, trace, &decision);
         runner.count_mode = CountMode::Foresee;
         while matches!(directive, Directive::Connect(_) | Directive::Circumstances(_) | Directive::Count(_)) {
-            let event = match around.and_then(|around| around.answer(&directive)) {
+            let event = match answer(&directive) {
                 Some(event) => event,
                 None => runner.run(directive).await,
             };
@@ -151,7 +152,7 @@ pub(super) fn log_end(result: &ToolResult, principal: Option<&str>, latency: Dur
         name = tool.is_none().then(|| cut(&result.name, MOST_NAME)),
         principal,
         code = code.name(),
-        took = ?latency,
+        took = format_args!("{latency:.1?}"),
         "the call ended"
     );
 }
@@ -174,6 +175,8 @@ struct CallGuard<'a> {
     observed: Option<Box<ObservedCall>>,
     /// Receives `Abandoned` if the caller drops the call; with the options and the start of the call.
     abandon_listener: Option<(&'a OnEvent, &'a CallOptions, Instant)>,
+    /// What an admin decided about the call.
+    decision: &'a OnceLock<AdminDecision>,
     /// Whether the call counts as never made, because a question is pending.
     is_discarded: bool,
 }
@@ -181,8 +184,9 @@ struct CallGuard<'a> {
 impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         if let Some((tell, options, since)) = self.abandon_listener.take()
-            && let Ok(Directive::Done(result)) = self.call.next(Event::Cancelled)
+            && let Ok(Directive::Done(mut result)) = self.call.next(Event::Cancelled)
         {
+            result.trace.extend(self.decision.get().map(AdminDecision::note));
             let latency = since.elapsed();
             log_end(&result, options.principal.as_deref(), latency);
             tell(CallEvent::Abandoned { result: Box::new(result), latency });
@@ -192,7 +196,7 @@ impl Drop for CallGuard<'_> {
             debug!("cannot end a call: {error}");
         }
         if let Some(watched) = self.observed.take().filter(|_| !self.is_discarded) {
-            watched.end(past);
+            watched.end(past, self.decision.get().map(|decision| Arc::clone(&decision.admin)));
         }
     }
 }

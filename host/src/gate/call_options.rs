@@ -27,12 +27,30 @@ pub enum Consent {
     Yes,
     /// The person declined.
     No,
+    /// An admin decided, who is not the caller.
+    Admin(AdminDecision),
     /// Nobody can be asked.
     NoApprover,
     /// The answer cannot be used; the text says why.
     Failed(String),
     /// The answer comes with a repeated call: this one ends as [`GateError::Pending`], as if it had not been made.
     Pending,
+}
+
+/// What an admin decided about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdminDecision {
+    /// The name of the admin.
+    pub admin: Arc<str>,
+    /// Whether the call may be made.
+    pub approved: bool,
+}
+
+impl AdminDecision {
+    /// Says who decided what, for the trace of the call.
+    pub fn note(&self) -> String {
+        format!("the admin {:?} {} the call", self.admin, if self.approved { "approved" } else { "declined" })
+    }
 }
 
 /// Options of one call.

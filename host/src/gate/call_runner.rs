@@ -3,14 +3,14 @@
 mod server_logs;
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::call::log_end;
-use super::call_options::{CallOptions, CallOutcome, Consent};
+use super::call_options::{AdminDecision, CallOptions, CallOutcome, Consent};
 use super::forwarded::PlainText;
 use super::{CallEvent, Gate, OnEvent, addresses, failures, forwarded, queueing};
 use crate::agent::CountMode;
@@ -50,6 +50,8 @@ pub(super) struct CallRunner<'a> {
     failure: Option<RequestError>,
     /// Whether a person was asked and will answer with a repeated call.
     pub(super) approval_pending: bool,
+    /// What an admin decided about the call, which outlives the runner.
+    decision: &'a OnceLock<AdminDecision>,
     /// The last server that could not be reached.
     unavailable_link: Option<Arc<Link>>,
     /// A result that did not pass through the component, and its text.
@@ -103,7 +105,13 @@ impl ActivityClock {
 }
 
 impl<'a> CallRunner<'a> {
-    pub(super) fn new(gate: &'a Gate, options: &'a CallOptions, call: String, trace: Span) -> Self {
+    pub(super) fn new(
+        gate: &'a Gate,
+        options: &'a CallOptions,
+        call: String,
+        trace: Span,
+        decision: &'a OnceLock<AdminDecision>,
+    ) -> Self {
         let started = Instant::now();
         CallRunner {
             gate,
@@ -118,6 +126,7 @@ impl<'a> CallRunner<'a> {
             late_directives: 0,
             failure: None,
             approval_pending: false,
+            decision,
             unavailable_link: None,
             forwarded: None,
             questions: None,
@@ -223,6 +232,7 @@ impl<'a> CallRunner<'a> {
             counted.finish(latency.saturating_sub(self.approval_time), outcome(result.code));
         }
         log_end(&result, self.options.principal.as_deref(), latency);
+        result.trace.extend(self.decision.get().map(AdminDecision::note));
         let mut called = CallOutcome { result, latency, failure: self.failure, answer: None };
         if let (Some(RequestError { failure: Failure::Rpc(error), .. }), Some(tool)) =
             (&mut called.failure, &called.result.tool)
@@ -414,6 +424,18 @@ impl<'a> CallRunner<'a> {
         match answer {
             Consent::Yes => Event::Approved(true),
             Consent::No => Event::Approved(false),
+            Consent::Admin(decision) => {
+                let (AdminDecision { admin, approved }, tool) = (&decision, &question.tool);
+                let principal = self.options.principal.as_deref();
+                let (server, tool) = (&*tool.server, &*tool.tool);
+                info!(
+                    target: "toolgate::calls",
+                    call = self.call, principal, server, tool, admin = &**admin, approved, "an admin decided the call"
+                );
+                let approved = *approved;
+                let _ = self.decision.set(decision);
+                Event::Approved(approved)
+            }
             Consent::Failed(why) => self.note_failure(RequestError::unsent(Failure::RulesUnavailable(why))),
             Consent::NoApprover | Consent::Pending => Event::Unasked,
         }

@@ -25,6 +25,17 @@ impl Gate {
         self.circumstances_with(client, context)
     }
 
+    /// Returns who would call now, and what the agent has seen, without noting that the agent is not idle; `None` if only
+    /// a store that replicas share knows.
+    pub(crate) fn peek_circumstances(&self, with_known: bool) -> Option<Circumstances> {
+        let store = self.store();
+        if store.is_shared() && self.uses_context() {
+            return None;
+        }
+        let context = store.local().peek(&self.agent_key(None), with_known, self.idle());
+        Some(self.circumstances_with("", context))
+    }
+
     /// Returns who calls now, and what the agent has seen on all replicas.
     pub(super) async fn circumstances_of_call(
         &self,

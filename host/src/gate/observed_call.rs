@@ -41,12 +41,12 @@ impl ObservedCall {
         self.answer.clone_from(&called.answer);
     }
 
-    /// Passes the call to the observers, whether it finished or was dropped.
-    pub(super) fn end(self, past: Option<CallHistory>) {
+    /// Passes the call to the observers, whether it finished or was dropped, with the admin who decided it.
+    pub(super) fn end(self, past: Option<CallHistory>, approver: Option<Arc<str>>) {
         let Some(history) = past else { return };
         let latency = self.latency.unwrap_or_else(|| self.started.elapsed());
         let ObservedCall { observers, at, principal, answer, limit, .. } = self;
-        let finished = Arc::new(FinishedCall { history, at, latency, principal, answer, limit });
+        let finished = Arc::new(FinishedCall { history, at, latency, principal, approver, answer, limit });
         for observer in observers {
             observer.take(Arc::clone(&finished));
         }

@@ -1,27 +1,32 @@
 //! The API for operators: the state of servers, tools, recent calls and the shadow policy, and actions on servers.
 
+pub(super) mod access;
+mod approvals;
+mod candidate;
+mod contents;
+mod decide;
 mod history;
+mod rules;
 mod tools;
+mod trial;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::call_filter::CallFilter;
 use super::client::Principal;
 use super::recent::{CallPage, RecentCall};
 use super::visible_servers::VisibleServers;
-use super::{Gateway, bounds, metrics};
+use super::{Gateway, metrics};
 use crate::agent::RememberedAgent;
 use crate::calendar::{Utc, millis};
-use crate::gate::{CallEvent, CallOptions, Gate, GateView, OnEvent};
-use crate::json::to_raw;
+use crate::gate::{Gate, GateView};
 use crate::lock::lock;
-use crate::logic::types::execution::{Code, ToolCall};
+use crate::logic::types::execution::Code;
 use crate::registry::{LogLine, LogPage, ReadinessReport, ServerStatus, state_name};
 use crate::shadow::{self, Divergence, ShadowCounts};
 use crate::store::UNREACHABLE;
@@ -133,6 +138,9 @@ impl Gateway {
         if principal.admin {
             let file = self.registry().config().file.as_ref().map(|file| file.display().to_string());
             about["file"] = file.into();
+            if let Some(why) = &*lock(&self.not_applied) {
+                about["not_applied"] = self.redact(why).into();
+            }
         }
         // A client without a token knows the address already.
         if principal.admin || *principal == Principal::anybody() {
@@ -179,7 +187,8 @@ impl Gateway {
         self.redacted(&json!({"calls": calls, "last": last, "lost": lost}).to_string())
     }
 
-    /// Lists what a server wrote to its standard error last, and what became of it, after the line with this number.
+    /// Lists what a server wrote to its standard error last, and what became of it, after the line with this number; and
+    /// the last states that it entered.
     pub fn server_log(&self, server: &str, after: u64) -> ApiResponse {
         let Some(LogPage { lines, last, lost }) = self.registry().server_log(server, after) else {
             return error(404, &format!("no server {server:?} is configured"));
@@ -187,7 +196,12 @@ impl Gateway {
         let lines = lines.into_iter().map(|LogLine { number, at, source, text }| {
             json!({"number": number, "at": timestamp(at), "source": source.name(), "text": text})
         });
-        reply(200, &json!({"server": server, "lines": lines.collect::<Vec<_>>(), "last": last, "lost": lost}))
+        let lines: Vec<_> = lines.collect();
+        let states = self.registry().server_states(server);
+        let states =
+            states.into_iter().map(|change| json!({"at": timestamp(change.at), "state": state_name(change.state)}));
+        let states: Vec<_> = states.collect();
+        reply(200, &json!({"server": server, "lines": lines, "last": last, "lost": lost, "states": states}))
     }
 
     /// Lists the agents that have seen something that rules remember: the principal's own, or all for admins.
@@ -249,44 +263,10 @@ impl Gateway {
             json!({
                 "about": report.about, "running": off.is_none(), "off": off,
                 "same": same, "different": different, "dropped": dropped, "failed": failed, "kinds": kinds,
-                "divergences": divergences,
+                "divergences": divergences, "history": history::describe_shadow(report),
             })
         });
         self.redacted(&json!({"shadow": shadow}).to_string())
-    }
-
-    /// Calls a tool for an operator who tries it out.
-    pub async fn try_call(&self, principal: &Principal, body: &[u8]) -> Result<ApiResponse, ApiResponse> {
-        #[derive(Deserialize)]
-        struct Body {
-            name: String,
-            #[serde(default)]
-            arguments: Option<Box<RawValue>>,
-        }
-        let wrong = |_| error(400, "send {\"name\": …, \"arguments\": an object or text}");
-        let Body { name, arguments } = serde_json::from_slice(body).map_err(wrong)?;
-        bounds::check_tool_name(&name).map_err(|refused| error(400, &refused.message))?;
-        let arguments = arguments.map_or_else(String::new, |raw| {
-            serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
-        });
-        let gate = self.operator_gate(principal)?;
-        gate.take_known();
-        let call = ToolCall::new(self.state.full_name(name), arguments);
-        let (state, name, track) =
-            (Arc::clone(&self.state), principal.name.clone(), self.state.relay.track_work(&principal.name));
-        let events: OnEvent = Arc::new(move |event| match event {
-            CallEvent::Abandoned { result, latency } => state.remember(&name, *result, latency),
-            event => track(event),
-        });
-        let options = CallOptions {
-            principal: Some(principal.name.as_str().into()),
-            events: Some(events),
-            ..CallOptions::default()
-        };
-        let called = gate.call(call, &options).await.map_err(failed)?;
-        let body = to_raw(&called.as_json());
-        self.state.remember(&principal.name, called.result, called.latency);
-        Ok(self.redacted(body.get()))
     }
 
     /// Renders the metrics for Prometheus, for the servers and tools that the principal may use.

@@ -8,7 +8,8 @@ pub(super) fn page(nonce: &str) -> String {
 }
 
 static PAGE: LazyLock<String> = LazyLock::new(|| {
-    let page = include_str!("dashboard/page.html").replacen("STYLE", include_str!("dashboard/style.css"), 1);
+    let style = concat!(include_str!("../theme.css"), include_str!("dashboard/style.css"));
+    let page = include_str!("dashboard/page.html").replacen("STYLE", style, 1);
     page.replacen("SCRIPT", SCRIPT, 1)
 });
 
@@ -21,12 +22,19 @@ const SCRIPT: &str = concat!(
     include_str!("dashboard/requests.js"),
     include_str!("dashboard/updates.js"),
     include_str!("dashboard/servers.js"),
+    include_str!("dashboard/server_log.js"),
     include_str!("dashboard/tools.js"),
     include_str!("dashboard/trial.js"),
+    include_str!("dashboard/as.js"),
+    include_str!("dashboard/resources.js"),
     include_str!("dashboard/calls.js"),
+    include_str!("dashboard/approvals.js"),
+    include_str!("dashboard/access.js"),
+    include_str!("dashboard/candidate.js"),
+    include_str!("dashboard/rules.js"),
     include_str!("dashboard/agents.js"),
-    include_str!("dashboard/shadow.js"),
     include_str!("dashboard/charts.js"),
+    include_str!("dashboard/shadow.js"),
     include_str!("dashboard/overview.js"),
     include_str!("dashboard/start.js"),
 );

@@ -1,12 +1,10 @@
 //! How the calls of the last hour went, in slots of time: for all servers together, and for each.
-//!
-//! A slot belongs to a part of the wall clock, so nothing has to run when time passes: whoever writes to a slot of an
-//! earlier hour clears it first, and whoever reads leaves it out.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
+use crate::hour::Hour;
 use crate::lock::lock;
 use crate::stats::StatsOutcome;
 
@@ -92,19 +90,19 @@ impl Default for Tracks {
     }
 }
 
+/// Reports whether a call tells how its server is: one that was sent to it or would have been, or that was denied, but not
+/// one with wrong arguments.
+pub(super) fn concerns_server(attempts: u32, outcome: StatsOutcome) -> bool {
+    attempts > 0 || outcome == StatsOutcome::Denied
+}
+
 /// The slots of an hour.
 #[derive(Debug)]
-struct Track {
-    /// The length of a slot, in seconds.
-    seconds: u64,
-    slots: Box<[Slot]>,
-}
+struct Track(Hour<Slot>);
 
 /// What happened in a part of the wall clock.
 #[derive(Clone, Debug)]
 struct Slot {
-    /// Which part it is, counted from the beginning of the calendar.
-    number: u64,
     calls: u32,
     failures: u32,
     tool_errors: u32,
@@ -114,52 +112,34 @@ struct Slot {
 
 impl Track {
     fn new(seconds: u64) -> Self {
-        Track { seconds, slots: vec![Slot::new(0); (HOUR / seconds) as usize].into() }
-    }
-
-    /// Returns the number of the slot for this time.
-    fn number(&self, at: SystemTime) -> u64 {
-        at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() / self.seconds
+        Track(Hour::new(seconds))
     }
 
     fn add(&mut self, outcome: StatsOutcome, latency: Duration, at: SystemTime) {
-        let number = self.number(at);
-        let place = (number % self.slots.len() as u64) as usize;
-        let slot = &mut self.slots[place];
-        if slot.number != number {
-            *slot = Slot::new(number);
-        }
-        slot.add(outcome, latency);
-    }
-
-    /// Returns the slots of the last hour that have calls, each with its place.
-    fn used(&self, now: SystemTime) -> impl Iterator<Item = (usize, &Slot)> {
-        let end = self.number(now) + 1;
-        let first = end.saturating_sub(self.slots.len() as u64);
-        let used = self.slots.iter().filter(move |slot| slot.calls > 0 && (first..end).contains(&slot.number));
-        used.map(move |slot| ((slot.number - first) as usize, slot))
+        self.0.slot(at).add(outcome, latency);
     }
 
     fn is_idle(&self, now: SystemTime) -> bool {
-        self.used(now).next().is_none()
+        self.0.used(now).next().is_none()
     }
 
     fn report(&self, now: SystemTime) -> TrackReport {
-        let (mut slots, mut sum) = (vec![SlotReport::default(); self.slots.len()], Slot::new(0));
-        for (place, slot) in self.used(now) {
+        let (mut slots, mut sum) = (vec![SlotReport::default(); self.0.len()], Slot::default());
+        for (place, slot) in self.0.used(now) {
             slots[place] = slot.report();
             sum.merge(slot);
         }
-        let ends = SystemTime::UNIX_EPOCH + Duration::from_secs((self.number(now) + 1) * self.seconds);
-        TrackReport { slot: Duration::from_secs(self.seconds), ends, slots, sum: sum.report() }
+        TrackReport { slot: self.0.length(), ends: self.0.ends(now), slots, sum: sum.report() }
+    }
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Slot { calls: 0, failures: 0, tool_errors: 0, denied: 0, latencies: [0; BUCKETS] }
     }
 }
 
 impl Slot {
-    fn new(number: u64) -> Self {
-        Slot { number, calls: 0, failures: 0, tool_errors: 0, denied: 0, latencies: [0; BUCKETS] }
-    }
-
     fn add(&mut self, outcome: StatsOutcome, latency: Duration) {
         let count = |figure: &mut u32| *figure = figure.saturating_add(1);
         count(&mut self.calls);
@@ -209,7 +189,6 @@ fn bucket_of(latency: Duration) -> usize {
     (bucket.ceil().max(0.0) as usize).min(BUCKETS - 1)
 }
 
-const HOUR: u64 = 3600;
 /// The slots of all servers together.
 const TEN_SECONDS: u64 = 10;
 /// The slots of each server.
@@ -226,6 +205,7 @@ const STEPS: f64 = 2.0;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hour::HOUR;
 
     const START: u64 = 1_800_000_000;
 
@@ -315,7 +295,7 @@ mod tests {
         add(1000, 3600);
         let servers: Vec<_> = history.servers(at(3600)).into_iter().map(|(server, _)| server).collect();
         assert_eq!(servers, ["1000", "7"]);
-        let bytes = |slots: u64| slots as usize * size_of::<Slot>();
+        let bytes = |slots: u64| slots as usize * size_of::<(u64, Slot)>();
         let most = bytes(HOUR / TEN_SECONDS) + MOST_SERVERS * bytes(HOUR / MINUTE);
         assert!(most < 2_000_000, "{most} bytes");
     }

@@ -77,18 +77,19 @@ pub struct HttpServer {
 impl HttpServer {
     /// Binds the address; one that other machines can reach needs tokens.
     pub async fn bind(options: HttpOptions) -> Result<Self, HttpServerError> {
+        let (hosts, certificate) = read_options(&options)?;
         let address = options.address;
-        if options.tokens.is_empty() && !address.ip().to_canonical().is_loopback() {
-            return Err(HttpServerError::Unprotected { address });
-        }
-        let hosts = AllowedHosts::parse(&options.hosts)?;
-        let certificate = options.tls.clone().map(Certificate::open).transpose()?;
         let listener =
             TcpListener::bind(address).await.map_err(|source| HttpServerError::Address { address, source })?;
         let address = listener.local_addr().map_err(|source| HttpServerError::Address { address, source })?;
         let authenticator = Authenticator::new(options.tokens.clone(), options.dashboard.clone(), Principal::anybody());
         let parts = ServerParts::new(address, hosts, certificate, authenticator, options);
         Ok(HttpServer { listener: Listener::Tcp(listener), parts })
+    }
+
+    /// Fails where [`bind`](Self::bind) would refuse these options, without listening.
+    pub fn check(options: &HttpOptions) -> Result<(), HttpServerError> {
+        read_options(options).map(drop)
     }
 
     /// Creates a server for a Unix socket; anyone who can open the socket is the local admin, so keep it private.
@@ -172,6 +173,16 @@ impl HttpServer {
         connections.shutdown().await;
         parts.sessions.end_all().await;
     }
+}
+
+/// Reads the names and the certificate of a listener; one that other machines can reach needs tokens.
+fn read_options(options: &HttpOptions) -> Result<(AllowedHosts, Option<Arc<Certificate>>), HttpServerError> {
+    let address = options.address;
+    if options.tokens.is_empty() && !address.ip().to_canonical().is_loopback() {
+        return Err(HttpServerError::Unprotected { address });
+    }
+    let hosts = AllowedHosts::parse(&options.hosts)?;
+    Ok((hosts, options.tls.clone().map(Certificate::open).transpose()?))
 }
 
 /// Accepts connections until `stop`.

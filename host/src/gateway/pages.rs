@@ -12,6 +12,7 @@ use url::form_urlencoded;
 
 use super::Gateway;
 use super::api::ApiResponse;
+use super::api::access::AccessQuery;
 use super::call_filter::CallFilter;
 use super::client::Principal;
 use super::dashboard;
@@ -46,7 +47,15 @@ impl PageHandler for GatewayPages {
     fn accepts_body(&self, method: &Method, path: &str, principal: &Principal) -> bool {
         let parts = path.split('/').filter(|part| !part.is_empty());
         let takes_body = || {
-            matches!(parts.collect::<Vec<_>>()[..], ["api", "v1", "mcp", "call"] | ["api", "v1", "context", "reset"])
+            matches!(
+                parts.collect::<Vec<_>>()[..],
+                ["api", "v1", "mcp", "call" | "decide"]
+                    | ["api", "v1", "mcp", "resources", "read"]
+                    | ["api", "v1", "mcp", "prompts", "get"]
+                    | ["api", "v1", "approvals", _]
+                    | ["api", "v1", "context", "reset"]
+                    | ["api", "v1", "candidate"]
+            )
         };
         principal.admin && method == Method::POST && takes_body()
     }
@@ -60,10 +69,14 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
     let versioned = parts.strip_prefix(&["api", "v1"]);
     let path = versioned.unwrap_or(parts);
     let (method, allowed) = match path {
-        ["mcp", "tools"] | ["mcp", "tools", "search" | "cost"] => (Method::GET, READ),
+        ["mcp", "tools" | "resources" | "prompts"] | ["mcp", "tools", "search" | "cost"] => (Method::GET, READ),
+        ["approvals"] => (Method::GET, READ),
+        ["mcp", "decide"] | ["mcp", "resources", "read"] | ["mcp", "prompts", "get"] => (Method::POST, "POST"),
         ["servers"] | ["calls"] | ["history"] | ["shadow"] | ["context"] | ["events"] | ["metrics"] => {
             (Method::GET, READ)
         }
+        ["access"] | ["rules"] => (Method::GET, READ),
+        ["approvals", _] | ["candidate"] => (Method::POST, "POST"),
         ["servers", _, "log"] => (Method::GET, READ),
         ["servers", _, "enable" | "disable" | "reconnect"] | ["mcp", "call"] | ["context", "reset"] => {
             (Method::POST, "POST")
@@ -73,21 +86,29 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
     if request.method != method {
         return not_allowed(&request.method, allowed);
     }
-    // What servers write is for admins alone, because it may be about anybody's calls.
-    let is_log = matches!(path, ["servers", _, "log"]);
+    // What servers write is for admins alone, because it may be about anybody's calls; so are the rules and the waiting
+    // calls of others.
+    let for_admins = match path {
+        ["servers", _, "log"] => Some("the log of a server is"),
+        ["rules"] => Some("the list of rules is"),
+        ["approvals"] => Some("the calls that wait for an approval are"),
+        _ => None,
+    };
     // A listener without tokens lets everybody read the rest, but only a token may change something.
-    if (is_log || method == Method::POST) && *principal == Principal::anybody() {
+    if (for_admins.is_some() || method == Method::POST) && *principal == Principal::anybody() {
         return unauthorized(TOKEN);
     }
-    if is_log && !principal.admin {
-        return failure(403, "the log of a server is for admins; admin: true is needed");
+    if let Some(what) = for_admins
+        && !principal.admin
+    {
+        return failure(403, &format!("{what} for admins; admin: true is needed"));
     }
     if method == Method::POST && !principal.admin {
         return failure(403, "this token is read-only; admin: true is needed");
     }
     // Scrapers and probes may add parameters of their own to the pages outside the API.
     let query = request.query.as_deref().filter(|_| versioned.is_some()).unwrap_or_default();
-    let Parameters { query, limit, recorded, after, filter } = match read_parameters(query, path) {
+    let Parameters { query, labels, limit, recorded, after, other, filter } = match read_parameters(query, path) {
         Ok(parameters) => parameters,
         Err(error) => return failure(400, &error),
     };
@@ -98,10 +119,19 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
         }
         ["events"] => return events(gateway),
         ["servers"] => gateway.servers(principal),
-        ["mcp", "tools"] => gateway.tools(principal).await.unwrap_or_else(|error| error),
+        ["mcp", "tools"] => gateway.tools(principal, other.as_deref()).await.unwrap_or_else(|error| error),
         ["mcp", "tools", "search"] => {
-            gateway.search_tools(principal, &query, limit).await.unwrap_or_else(|error| error)
+            gateway.search_tools(principal, other.as_deref(), &query, limit).await.unwrap_or_else(|error| error)
         }
+        ["mcp", "decide"] => gateway.decide_call(principal, &request.body).await.unwrap_or_else(|error| error),
+        ["mcp", "resources"] => gateway.resources(principal).await.unwrap_or_else(|error| error),
+        ["mcp", "prompts"] => gateway.prompts(principal).await.unwrap_or_else(|error| error),
+        ["mcp", "resources", "read"] => {
+            gateway.read_resource(principal, &request.body).await.unwrap_or_else(|error| error)
+        }
+        ["mcp", "prompts", "get"] => gateway.prompt(principal, &request.body).await.unwrap_or_else(|error| error),
+        ["approvals"] => gateway.approvals(principal),
+        ["approvals", id] => gateway.decide_approval(principal, id, &request.body),
         ["mcp", "tools", "cost"] => gateway.tool_costs(principal).await.unwrap_or_else(|error| error),
         ["context"] => gateway.agents(principal).await.unwrap_or_else(|error| error),
         ["context", "reset"] => gateway.reset_agents(&request.body).await.unwrap_or_else(|error| error),
@@ -110,6 +140,12 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
         ["servers", server, "log"] => gateway.server_log(server, after.unwrap_or_default()),
         ["history"] => gateway.history(principal),
         ["shadow"] => gateway.shadow_report(principal, limit),
+        ["access"] => match AccessQuery::new(&labels, filter) {
+            Ok(query) => gateway.access(principal, query).await.unwrap_or_else(|error| error),
+            Err(error) => return failure(400, &error),
+        },
+        ["rules"] => gateway.rules(),
+        ["candidate"] => gateway.try_candidate(&request.body).await.unwrap_or_else(|error| error),
         ["servers", server, action] => match gateway.act(server, action) {
             Some(reply) => reply,
             None => return failure(404, NO_PAGE),
@@ -123,12 +159,16 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
 struct Parameters {
     /// What is sought; empty for pages that take no query.
     query: String,
+    /// The labels of what agents have seen, separated by commas.
+    labels: String,
     /// The maximum number of entries.
     limit: usize,
     /// Whether calls are taken from records.
     recorded: bool,
     /// The number of the entry after which the page begins.
     after: Option<u64>,
+    /// The principal in whose place an admin looks.
+    other: Option<String>,
     /// Which calls are wanted.
     filter: CallFilter,
 }
@@ -142,14 +182,20 @@ fn read_parameters(text: &str, path: &[&str]) -> Result<Parameters, String> {
              limit=100&code=timeout",
         ),
         ["servers", _, "log"] => (&["after"], "this page takes after, such as after=120"),
+        ["access"] => (
+            &["labels", "principal", "server"],
+            "this page takes labels, principal and server, such as labels=untrusted,private&server=files",
+        ),
         ["shadow"] => (&["limit"], "this page takes limit, such as limit=100"),
+        ["mcp", "tools"] => (&["as"], "this page takes as, such as as=ann"),
         ["mcp", "tools", "search"] => {
-            (&["query", "limit"], "this page takes query and limit, such as query=read+a+file&limit=10")
+            (&["query", "limit", "as"], "this page takes query, limit and as, such as query=read+a+file&limit=10")
         }
         _ => (&[], "this page takes none"),
     };
     let (mut query, mut limit, mut recorded) = (None::<String>, None::<usize>, None::<bool>);
-    let (mut after, mut filter) = (None::<u64>, CallFilter::default());
+    let (mut after, mut other, mut filter) = (None::<u64>, None::<String>, CallFilter::default());
+    let mut labels = None::<String>;
     for (name, value) in form_urlencoded::parse(text.as_bytes()) {
         if !taken.contains(&&*name) {
             return Err(format!("unknown parameter {name:?}: {hint}"));
@@ -167,6 +213,8 @@ fn read_parameters(text: &str, path: &[&str]) -> Result<Parameters, String> {
                 let wrong = |_| format!("after must be the number `last` of an earlier answer, not {value:?}");
                 after.replace(value.parse().map_err(wrong)?).is_some()
             }
+            "as" => other.replace(value.clone().into_owned()).is_some(),
+            "labels" => labels.replace(value.clone().into_owned()).is_some(),
             name if CallFilter::PARAMETERS.contains(&name) => filter.set(name, value.trim())?,
             _ => query.replace(value.trim().to_owned()).is_some(),
         };
@@ -184,7 +232,8 @@ fn read_parameters(text: &str, path: &[&str]) -> Result<Parameters, String> {
             "after counts the calls of this gateway, and recorded=true lists those of others too: use since".to_owned()
         );
     }
-    Ok(Parameters { query, limit: limit.unwrap_or(100), recorded, after, filter })
+    let labels = labels.unwrap_or_default();
+    Ok(Parameters { query, labels, limit: limit.unwrap_or(100), recorded, after, other, filter })
 }
 
 /// Sends an event whenever something has changed, at most ten times a second.
@@ -199,9 +248,13 @@ fn events(gateway: &Arc<Gateway>) -> PageResponse {
         let mut calls = gateway.recent().changed();
         let mut logs = registry.logs_changed();
         let mut draining = gateway.draining_changed();
-        let mut news = [true; 4];
+        let mut approvals = gateway.approvals_changed();
+        let mut news = [true; 5];
         loop {
-            let data = json!({"servers": news[0], "calls": news[1], "tools": news[2], "logs": news[3]}).to_string();
+            let data = json!({
+                "servers": news[0], "calls": news[1], "tools": news[2], "logs": news[3], "approvals": news[4],
+            });
+            let data = data.to_string();
             if sender.send(PageEvent { name: Some("change".to_owned()), data }).await.is_err() {
                 return;
             }
@@ -212,9 +265,10 @@ fn events(gateway: &Arc<Gateway>) -> PageResponse {
                 _ = calls.changed() => 1,
                 _ = tools.changed() => 2,
                 _ = logs.changed() => 3,
+                _ = approvals.changed() => 4,
             };
             tokio::time::sleep(PAUSE).await;
-            let channels = [&mut servers, &mut calls, &mut tools, &mut logs];
+            let channels = [&mut servers, &mut calls, &mut tools, &mut logs, &mut approvals];
             for (place, (news, channel)) in news.iter_mut().zip(channels).enumerate() {
                 *news = place == first || channel.has_changed().unwrap_or(false);
                 channel.mark_unchanged();
@@ -264,7 +318,9 @@ const TOKEN: &str = "this needs a token: open the dashboard with the link that `
 /// The error for a path that the API does not have.
 const NO_PAGE: &str = "the API has no such page: it has servers, servers/ID/enable, servers/ID/disable, \
                        servers/ID/reconnect, servers/ID/log, mcp/tools, mcp/tools/search, mcp/tools/cost, mcp/call, \
-                       calls, history, shadow, context, context/reset, events and metrics";
+                       mcp/decide, mcp/resources, mcp/resources/read, mcp/prompts, mcp/prompts/get, approvals, \
+                       approvals/ID, calls, history, shadow, access, rules, candidate, context, context/reset, events and \
+                       metrics";
 /// The methods of a read-only page.
 const READ: &str = "GET, HEAD";
 const PAUSE: Duration = Duration::from_millis(100);

@@ -17,10 +17,11 @@ use super::call_filter::CallFilter;
 use super::client::Principal;
 use super::recent::{MOST, MOST_BYTES, RecentCall};
 use crate::calendar;
-use crate::logic::types::execution::Code;
+use crate::gate::AdminDecision;
+use crate::logic::types::execution::{Code, Event};
 use crate::record::directive::RecordedDirective;
 use crate::record::line::Record;
-use crate::record::{NewestRecords, ReadBudget, ReadProblem, folder};
+use crate::record::{NewestRecords, ReadBudget, ReadProblem, RecordedStep, folder};
 
 impl Gateway {
     /// Lists the calls that are recorded in all folders, newest first: the principal's own, or all for admins.
@@ -32,21 +33,36 @@ impl Gateway {
         filter: CallFilter,
         most: usize,
     ) -> Result<ApiResponse, ApiResponse> {
-        let own = self.registry().recorder().map(|recorder| recorder.options().dir.clone());
-        let others = self.state.active().options.records.clone();
-        if own.is_none() && others.is_empty() {
-            return Err(error(404, NO_RECORDS));
-        }
+        let dirs = self.record_folders().ok_or_else(|| error(404, NO_RECORDS))?;
         let principal = principal.clone();
         let query = move || {
-            // The folder is created when the first call is recorded.
-            let own = own.filter(|dir| !is_missing(dir));
-            let dirs = folder::distinct(&own.into_iter().chain(others).collect::<Vec<_>>());
+            let dirs = dirs.existing();
             let budget = ReadBudget { bytes: MOST_READ, until: Instant::now() + READ };
             list(&dirs, &principal, &filter, &ListLimits { most, calls: MOST, bytes: MOST_BYTES }, budget)
         };
         let body = self.record_queries.run(query).await?;
         Ok(self.redacted(&body.to_string()))
+    }
+
+    /// Returns the folders with records of this gateway and of others; `None` if it records nothing and knows none.
+    pub(super) fn record_folders(&self) -> Option<RecordFolders> {
+        let own = self.registry().recorder().map(|recorder| recorder.options().dir.clone());
+        let others = self.state.active().options.records.clone();
+        (own.is_some() || !others.is_empty()).then_some(RecordFolders { own, others })
+    }
+}
+
+/// The folders with records of a gateway and of others.
+pub(super) struct RecordFolders {
+    own: Option<PathBuf>,
+    others: Vec<PathBuf>,
+}
+
+impl RecordFolders {
+    /// Returns each folder once. The gateway's own folder is created when the first call is recorded.
+    pub(super) fn existing(&self) -> Vec<PathBuf> {
+        let own = self.own.iter().filter(|dir| !is_missing(dir));
+        folder::distinct(&own.chain(&self.others).cloned().collect::<Vec<_>>())
     }
 }
 
@@ -147,13 +163,15 @@ impl RecordedCall {
     pub(crate) fn new(folder: usize, record: Record) -> Self {
         let (tool, is_named) = (record.tool().cloned(), record.principal.is_some());
         let requests = record.directives().filter(|directive| directive.kind() == "request").count();
-        let Record { id, at, ms, principal, name, mut steps, .. } = record;
+        let Record { id, at, ms, principal, approver, name, mut steps, .. } = record;
         let latency = Duration::try_from_secs_f64(ms / 1000.0).unwrap_or_default();
-        let (code, attempts, trace) = match steps.pop().map(|step| step.directive) {
+        let decided = approver.and_then(|admin| decision(&steps, admin));
+        let (code, attempts, mut trace) = match steps.pop().map(|step| step.directive) {
             Some(RecordedDirective::Done(ended)) => (ended.code, ended.attempts, ended.trace),
             // The caller no longer waited for the answer.
             _ => (Code::Cancelled, u32::try_from(requests).unwrap_or(u32::MAX), Vec::new()),
         };
+        trace.extend(decided.map(|decided| decided.note()));
         // A record has the time at which its call began.
         let at = calendar::parse(&at).unwrap_or(SystemTime::UNIX_EPOCH) + latency;
         let principal = principal.unwrap_or_default();
@@ -172,6 +190,15 @@ impl RecordedCall {
     }
 }
 
+/// Returns what the admin decided about a recorded call.
+fn decision(steps: &[RecordedStep], admin: String) -> Option<AdminDecision> {
+    let approved = steps.iter().find_map(|step| match step.event {
+        Some(Event::Approved(approved)) => Some(approved),
+        _ => None,
+    })?;
+    Some(AdminDecision { admin: admin.into(), approved })
+}
+
 /// The error of a gateway without records.
 const NO_RECORDS: &str = "this gateway knows no records: set `record: true`, or start it with --record DIR";
 /// How long a query waits for the one before it.
@@ -179,7 +206,7 @@ const QUEUE: Duration = Duration::from_secs(5);
 /// How long a query reads.
 const READ: Duration = Duration::from_secs(5);
 /// How much earlier than the calls before it in a file a call may have ended, since calls are not recorded at once.
-const DISORDER: Duration = Duration::from_secs(60);
+pub(super) const DISORDER: Duration = Duration::from_secs(60);
 /// How much a query reads.
 const MOST_READ: u64 = 64 << 20;
 

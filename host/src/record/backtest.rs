@@ -5,13 +5,15 @@ mod worker;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use super::candidate::Candidate;
 use super::folder::{self, Segment};
 use super::folder_parts::FolderParts;
+use super::line::Record;
 use super::merge::MergedLines;
 use super::reader::{LinePosition, LineState, SharedPartError};
 use super::report::BacktestReport;
@@ -95,6 +97,36 @@ impl Backtest {
             report.stopped = shared.is_aborted();
             outcome.map(|()| report)
         })
+    }
+}
+
+impl Backtest {
+    /// Replays these records, each with the index of its folder, in their order and until this time; those that are left
+    /// then are not in the report.
+    pub(crate) fn run_on(
+        &self,
+        records: Vec<(usize, Record)>,
+        until: Instant,
+    ) -> Result<BacktestReport, BacktestError> {
+        let (candidate, unusable) = self.candidate.checked(&self.options)?;
+        let shared = BacktestContext {
+            parts: FolderParts::of(&folder::distinct(&self.dirs)),
+            candidate,
+            filter: &self.filter,
+            options: &self.options,
+            known: Mutex::default(),
+            crashes: AtomicUsize::new(0),
+        };
+        let mut worker = BacktestWorker::new(&shared);
+        for (order, (folder, record)) in (1..).zip(records) {
+            if Instant::now() >= until || shared.is_aborted() {
+                break;
+            }
+            // Where exactly it is, nobody is told.
+            let spot = LinePosition { order, folder, file: Arc::from(Path::new("")), line: 0 };
+            worker.take(&spot, record)?;
+        }
+        Ok(BacktestReport { unusable, stopped: shared.is_aborted(), ..worker.into_report() })
     }
 }
 

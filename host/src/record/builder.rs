@@ -43,7 +43,7 @@ impl RecordBuilder {
 
     /// Records a finished call.
     pub(super) fn write(&mut self, finished: FinishedCall, writer: &mut RecordWriter) -> Result<(), RecordError> {
-        let FinishedCall { history, at, latency, principal, answer, limit } = finished;
+        let FinishedCall { history, at, latency, principal, approver, answer, limit } = finished;
         let CallHistory { settings, call, offers, events, directives } = history;
         let is_clean = matches!(directives.last(), Some(Directive::Done(ToolResult { clean: true, .. })));
         let ToolCall { id, name, arguments } = call;
@@ -79,6 +79,7 @@ impl RecordBuilder {
             at: Utc::from(at).to_string(),
             ms: millis(latency),
             principal: principal.map(|principal| principal.to_string()),
+            approver: approver.map(|approver| approver.to_string()),
             component: self.digest.to_string(),
             settings: settings.shared.key.to_string(),
             catalog: begun.shared.key.to_string(),

@@ -8,6 +8,8 @@ use std::time::SystemTime;
 
 use crate::calendar::Utc;
 use crate::config::variables::Variables;
+use crate::ownership;
+use crate::private_files;
 use crate::sha256::sha256_hex;
 
 /// A file of records; files sort by the time when they were started.
@@ -69,6 +71,35 @@ impl Segment {
         let (stamp, run_id, number) = (words.next()?.to_owned(), words.next()?.to_owned(), words.next()?.parse().ok()?);
         words.next().is_none().then_some(Segment { stamp, run_id, number, path })
     }
+}
+
+/// Creates a folder for records if it is missing, and fails unless this process can write files there.
+pub fn prepare(dir: &Path) -> io::Result<()> {
+    private_files::ensure_real_folder(dir)?;
+    check_writable(dir)
+}
+
+/// Fails where [`prepare`] would, as far as that can be known without creating the folder.
+pub fn check(dir: &Path) -> io::Result<()> {
+    let dir = std::path::absolute(dir)?;
+    let is_there = |path: &&Path| fs::symlink_metadata(path).is_ok();
+    match dir.ancestors().find(is_there) {
+        Some(there) if there != dir && fs::metadata(there)?.is_dir() => {
+            ownership::check(there)?;
+            check_writable(there)
+        }
+        Some(there) if there != dir => Err(io::Error::other(format!("{} is not a folder", there.display()))),
+        _ => prepare(&dir),
+    }
+}
+
+/// Fails unless this process may create files in a folder.
+fn check_writable(dir: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    rustix::fs::access(dir, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
+    #[cfg(not(unix))]
+    let _ = dir;
+    Ok(())
 }
 
 /// Lists the record files in a folder, oldest first.

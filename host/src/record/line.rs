@@ -27,6 +27,9 @@ pub struct Record {
     /// The principal that made the call, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
+    /// The admin who approved or declined the call, if one did.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub approver: Option<String>,
     /// The digest of the component.
     pub component: String,
     /// The digest of the gate's settings.

@@ -116,7 +116,7 @@ impl Link {
         let queues = context.queues_of(server);
         let machine = context.initial(enabled)?;
         let (uses_session, closed) = (server.uses_session(), context.cleanup.is_shutting_down());
-        Ok(Arc::new_cyclic(|weak_self| Link {
+        let link = Arc::new_cyclic(|weak_self| Link {
             weak_self: weak_self.clone(),
             opener: Arc::new(SessionOpener::new(context, config, place, session)),
             policy,
@@ -147,7 +147,9 @@ impl Link {
             stats,
             queues,
             uses_session,
-        }))
+        });
+        link.note_state(machine.state);
+        Ok(link)
     }
 
     /// Returns the id of the server.

@@ -14,7 +14,7 @@ use crate::gate_settings::{all_rules, check_settings};
 use crate::lock::lock;
 use crate::logic::Supervisor;
 use crate::logic::types::Tool;
-use crate::logic::types::rules::{RuleNote, RuleProblem};
+use crate::logic::types::rules::{Effect, RuleNote, RuleProblem};
 use crate::words::ErrorText;
 
 /// The probable mistakes in the rules of the current configuration.
@@ -44,7 +44,7 @@ impl RuleNotes {
             Vec::new()
         });
         let texts = notes.iter().filter(|note| !is_about_disabled(config, note));
-        let texts = texts.map(|note| describe(config, note, &checked.offers));
+        let texts = texts.map(|note| describe(config, note, &checked.offers)).chain(unknown_labels(config));
         let mut warnings: Vec<Warning> = Vec::new();
         for text in texts {
             let known = checked.warnings.iter().find(|warning| warning.text == text);
@@ -93,6 +93,35 @@ fn is_about_disabled(config: &Config, note: &RuleNote) -> bool {
     let RuleProblem::Unmatched(pattern) = &note.problem else { return false };
     let server = pattern.split('.').next().unwrap_or_default();
     config.servers.iter().any(|known| known.id == server && !known.enabled)
+}
+
+/// Describes the rules that ask for a label that nothing in the configuration gives.
+fn unknown_labels(config: &Config) -> Vec<String> {
+    let by_rules = all_rules(config).filter_map(|rule| match &rule.rule.effect {
+        Effect::Label(labels) => Some(labels),
+        _ => None,
+    });
+    let by_results = config.settings.results.iter().map(|result| &result.rule.labels);
+    let given: Vec<&str> = by_results.chain(by_rules).flatten().map(String::as_str).collect();
+    let mut found = Vec::new();
+    for rule in all_rules(config) {
+        let condition = rule.rule.condition.as_deref().unwrap_or_default();
+        for (at, _) in condition.match_indices(" in labels") {
+            let quote = condition[..at].chars().next_back().filter(|last| matches!(last, '"' | '\''));
+            let Some(quote) = quote else { continue };
+            let Some(begin) = condition[..at - 1].rfind(quote) else { continue };
+            let label = &condition[begin + 1..at - 1];
+            if !given.contains(&label) {
+                let place = rule.position_of(u32::try_from(begin).unwrap_or(u32::MAX));
+                let hint = nearest::hint(label, given.iter().copied());
+                found.push(format!(
+                    "{place}: rule {:?}: no result and no rule gives the label {label:?}{hint}",
+                    rule.rule.name
+                ));
+            }
+        }
+    }
+    found
 }
 
 /// Describes a note, with its place in the file and what was probably meant.

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use tokio::sync::watch;
 
 use crate::lock::lock;
+use crate::logic::types::lifecycle::State;
 use crate::visible;
 
 /// The logs of all servers, by their ids.
@@ -21,6 +22,8 @@ pub(super) struct ServerLogs {
 #[derive(Default)]
 pub(super) struct ServerLog {
     lines: Mutex<KeptLines>,
+    /// The last states that the server entered, oldest first. Lines would push them out.
+    states: Mutex<VecDeque<StateChange>>,
     count: Arc<watch::Sender<u64>>,
 }
 
@@ -43,6 +46,15 @@ pub struct LogLine {
     pub source: LogSource,
     /// The text.
     pub text: String,
+}
+
+/// A state that a server entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StateChange {
+    /// When it entered the state.
+    pub at: SystemTime,
+    /// The state.
+    pub state: State,
 }
 
 /// Who wrote a line about a server.
@@ -82,7 +94,7 @@ impl ServerLogs {
         if let Some(known) = logs.get(server) {
             return Arc::clone(known);
         }
-        let log = Arc::new(ServerLog { lines: Mutex::default(), count: Arc::clone(&self.count) });
+        let log = Arc::new(ServerLog { count: Arc::clone(&self.count), ..ServerLog::default() });
         logs.insert(server.to_owned(), Arc::clone(&log));
         log
     }
@@ -110,6 +122,23 @@ impl ServerLog {
     pub(super) fn add_event(&self, text: &str) {
         let line = text.lines().next().unwrap_or_default().trim_end_matches("; it last wrote:");
         self.add(LogSource::Toolgate, line[..line.floor_char_boundary(MOST_LINE)].to_owned());
+    }
+
+    /// Notes the state that the server enters.
+    pub(super) fn add_state(&self, state: State) {
+        let mut states = lock(&self.states);
+        if states.back().is_some_and(|last| last.state == state) {
+            return;
+        }
+        states.push_back(StateChange { at: SystemTime::now(), state });
+        if states.len() > MOST_STATES {
+            states.pop_front();
+        }
+    }
+
+    /// Returns the last states that the server entered, oldest first.
+    pub(super) fn states(&self) -> Vec<StateChange> {
+        lock(&self.states).iter().copied().collect()
     }
 
     fn add(&self, source: LogSource, text: String) {
@@ -173,6 +202,8 @@ fn size(text: &str) -> usize {
 const MOST_LINES: usize = 200;
 /// The most bytes that they may take together.
 const MOST_BYTES: usize = 64 << 10;
+/// The most states that are kept of a server: an hour of one that is restarted every minute.
+const MOST_STATES: usize = 128;
 /// The most bytes that are kept of a line; more than is shown, so that what is masked is whole.
 const MOST_LINE: usize = 8 << 10;
 /// The most characters of a line that are shown.
@@ -215,6 +246,20 @@ mod tests {
         assert_eq!(texts(&log.page(301, &unmasked)), ["line 298", "line 299"]);
         // Of a gateway that ran before.
         assert_eq!(log.page(1000, &unmasked).lines.len(), MOST_LINES);
+    }
+
+    #[test]
+    fn the_last_states_are_kept_whatever_the_server_writes() {
+        let log = log(&[]);
+        let alternating = [State::Connecting, State::Connecting, State::Ready].into_iter().cycle().take(3000);
+        alternating.for_each(|state| {
+            log.add_stderr(b"line");
+            log.add_state(state);
+        });
+        let states = log.states();
+        assert_eq!(states.len(), MOST_STATES);
+        assert_eq!(states.last().map(|change| change.state), Some(State::Ready));
+        assert!(states.windows(2).all(|pair| pair[0].state != pair[1].state && pair[0].at <= pair[1].at));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use tracing::info;
 
 use crate::finished_call::FinishedCall;
 use crate::gate_settings::LOCAL;
+use crate::hour::Hour;
 use crate::lock::lock;
 use crate::record::difference::{Difference, DifferenceKind};
 use crate::visible::cut;
@@ -80,7 +81,31 @@ struct ReportState {
     counts: ShadowCounts,
     kinds: [u64; DifferenceKind::ALL.len()],
     recent: VecDeque<Divergence>,
+    hour: JudgedHour,
     log: LogLimit,
+}
+
+/// How many calls were judged in each minute of the last hour, and how many of them differ.
+#[derive(Debug)]
+struct JudgedHour(Hour<(u32, u32)>);
+
+impl Default for JudgedHour {
+    fn default() -> Self {
+        JudgedHour(Hour::new(MINUTE))
+    }
+}
+
+/// How a candidate judged the calls of the last hour, in slots, oldest first; the last slot is not over yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShadowHour {
+    /// How long a slot is.
+    pub slot: Duration,
+    /// When the last slot ends.
+    pub ends: SystemTime,
+    /// The number of calls that were judged.
+    pub judged: Vec<u32>,
+    /// The number of calls that the candidate would have decided differently.
+    pub different: Vec<u32>,
 }
 
 /// The second in which log lines are counted; `lines` counts those written in it, `left_out` those suppressed.
@@ -119,6 +144,17 @@ impl ShadowReport {
         lock(&self.state).recent.iter().rev().filter(|divergence| wanted(divergence)).take(most).cloned().collect()
     }
 
+    /// Returns how the calls of the last hour were judged.
+    pub fn hour(&self, now: SystemTime) -> ShadowHour {
+        let state = lock(&self.state);
+        let JudgedHour(hour) = &state.hour;
+        let (mut judged, mut different) = (vec![0; hour.len()], vec![0; hour.len()]);
+        for (place, slot) in hour.used(now) {
+            (judged[place], different[place]) = *slot;
+        }
+        ShadowHour { slot: hour.length(), ends: hour.ends(now), judged, different }
+    }
+
     pub(super) fn is_running(&self) -> bool {
         lock(&self.state).off.is_none()
     }
@@ -130,6 +166,13 @@ impl ShadowReport {
     /// Counts a call.
     pub(super) fn count(&self, add: impl FnOnce(&mut ShadowCounts)) {
         add(&mut lock(&self.state).counts);
+    }
+
+    /// Counts a call that the candidate decides as it was decided.
+    pub(super) fn add_agreement(&self) {
+        let mut state = lock(&self.state);
+        state.counts.same += 1;
+        state.hour.0.slot(SystemTime::now()).0 += 1;
     }
 
     /// Stores, counts and logs a difference.
@@ -148,6 +191,8 @@ impl ShadowReport {
         let unwritten = {
             let mut state = lock(&self.state);
             state.counts.different += 1;
+            let (judged, different) = state.hour.0.slot(divergence.at);
+            (*judged, *different) = (*judged + 1, *different + 1);
             state.kinds[kind as usize] += 1;
             if state.recent.len() == KEPT {
                 state.recent.pop_front();
@@ -181,6 +226,8 @@ fn brief(text: &str) -> String {
 }
 
 const KEPT: usize = 200;
+/// The length of a slot, in seconds.
+const MINUTE: u64 = 60;
 const LINES: u32 = 20;
 const SECOND: Duration = Duration::from_secs(1);
 const MOST_LETTERS: usize = 300;
@@ -196,6 +243,25 @@ mod tests {
         let written = (0..100).filter(|_| log.may_write(now)).count();
         assert_eq!((written, log.left_out), (20, 80));
         assert!(log.may_write(now + SECOND));
+    }
+
+    #[test]
+    fn the_last_hour_has_what_was_judged_in_each_minute() {
+        let report = ShadowReport::of("a candidate".to_owned());
+        let called = JudgedCall { id: String::new(), principal: String::new(), name: String::new() };
+        let kind = DifferenceKind::Denied;
+        let difference = Difference { kind, rule: String::new(), was: String::new(), now: String::new() };
+        (0..3).for_each(|_| report.add_agreement());
+        report.add_divergence(called, &difference);
+        let now = SystemTime::now();
+        let sums = |now| {
+            let ShadowHour { judged, different, .. } = report.hour(now);
+            assert_eq!((judged.len(), different.len()), (60, 60));
+            (judged.iter().sum::<u32>(), different.iter().sum::<u32>())
+        };
+        assert_eq!(sums(now), (4, 1));
+        assert_eq!(sums(now + Duration::from_secs(50 * 60)), (4, 1));
+        assert_eq!(sums(now + Duration::from_secs(70 * 60)), (0, 0));
     }
 
     #[test]

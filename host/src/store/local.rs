@@ -54,6 +54,10 @@ impl LocalStore {
         self.agents.recall(key, with_known, clock_ms(), idle)
     }
 
+    pub(crate) fn peek(&self, key: &AgentKey, with_known: bool, idle: Duration) -> AgentContext {
+        self.agents.peek(key, with_known, clock_ms(), idle)
+    }
+
     pub(crate) fn learn(&self, key: &AgentKey, learned: AgentContext) {
         self.agents.learn(key, learned, clock_ms());
     }

@@ -107,6 +107,24 @@ fn arguments_may_come_from_standard_input() {
 }
 
 #[test]
+fn what_has_no_end_or_is_no_text_is_refused() {
+    let place = Place::with(json!({"demo": demo()}));
+    place.file("work/bytes", b"text: \xff\xfe");
+    for (arguments, told) in [
+        (&["call", "demo.echo", "@/dev/zero"][..], "the arguments in /dev/zero cannot be read: larger than 16 MiB"),
+        (&["call", "demo.echo", "@bytes"], "it is not UTF-8 text: byte 7 belongs to no character"),
+        (&["call", "--text", "/dev/zero"], "the text in /dev/zero cannot be read: larger than 16 MiB"),
+        (&["read", "/dev/zero"], "larger than 16 MiB"),
+        (&["route", "demo.add", "1", "--servers", "/dev/zero"], "the servers in /dev/zero cannot be read: larger than"),
+        (&["route", "demo.add", "1", "--schema", "/dev/zero"], "the schema in /dev/zero cannot be read: larger than"),
+    ] {
+        place.run(arguments).ends(2).says(told);
+    }
+    let ran = place.run(&["call", "demo.add", r#"{"a": 1,"#]).ends(2);
+    ran.says("the arguments look like JSON, but end early");
+}
+
+#[test]
 fn a_call_ends_with_a_code_for_each_way_to_fail() {
     let place = Place::with(json!({
         "demo": demo(),
@@ -130,7 +148,7 @@ fn a_call_ends_with_a_code_for_each_way_to_fail() {
         (&["dies.do"], 4, "outcome unknown"),
         (&["slow.do"], 4, "outcome unknown: no answer from server \"slow\" in time"),
         (&["slow.look"], 6, "timeout: "),
-        (&["demo.echo", "x", "--timeout", "soon"], 2, "write a time such as 30s"),
+        (&["demo.echo", "x", "--timeout", "soon"], 2, "expected a duration such as"),
     ] {
         let ran = place.run(&[&["call"], arguments].concat()).ends(expected).says(says);
         assert_eq!(ran.stdout, "", "{arguments:?}");

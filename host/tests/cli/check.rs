@@ -137,6 +137,36 @@ fn a_configuration_without_servers_is_said_to_be_one() {
 }
 
 #[test]
+fn what_serve_would_refuse_is_wrong_and_what_it_would_do_without_is_a_warning() {
+    let token = |rest: Value| json!({"tokens": [and(json!({"principal": "ci"}), rest)]});
+    let good = "0123456789abcdef0123";
+    for (gateway, told) in [
+        (token(json!({"token": "${NOT_SET_HERE}"})), "gateway.tokens[0].token: variable \"NOT_SET_HERE\" is not set"),
+        (token(json!({"token": "short"})), "gateway.tokens[0].token: has fewer than 16 characters"),
+        (token(json!({"file": "./none"})), "gateway.tokens[0].file: file "),
+        (
+            token(json!({"token": good, "servers": ["dmeo"]})),
+            "gateway.tokens[0].servers: no server \"dmeo\" is configured",
+        ),
+        (json!({"session_keys": ["short"]}), "gateway.session_keys[0]: has fewer than 32 characters"),
+        (json!({"store": "redi://x"}), "gateway.store: is not a store"),
+        (json!({"http": "0.0.0.0:0"}), "others can reach 0.0.0.0:0, so clients need tokens"),
+        (json!({"tls": {"certificate": "./none.pem", "key": "./key.pem"}}), "home/none.pem\" for TLS: "),
+    ] {
+        let place = Place::configured(&json!({"servers": {"demo": demo()}, "gateway": gateway}));
+        let ran = place.run(&["check"]).ends(2).prints("✓ demo").prints("✗ gateway  `serve` would not start: ");
+        let ran = ran.prints(told);
+        place.run(&["serve", "--http"]).ends(2).says(told);
+        assert!(!ran.stdout.contains("/./"), "{ran:?}");
+        let errors = place.run(&["check", "--json"]).ends(2).json()["errors"].clone();
+        assert!(errors[0].as_str().unwrap().contains(told), "{errors}");
+        place.run(&["check", "--server", "demo"]).ends(0);
+    }
+    let place = Place::configured(&json!({"servers": {"demo": demo()}, "shadow": {"config": "./none.yaml"}}));
+    place.run(&["check"]).ends(0).prints("the shadow policy would be off, and the gateway would run without it: ");
+}
+
+#[test]
 fn a_wrong_configuration_of_a_server_is_not_a_server_that_is_down() {
     for (server, code) in [
         (json!({"comand": "python3"}), 2),
@@ -194,7 +224,7 @@ fn the_port_and_the_files_of_the_gateway_are_looked_at() {
         ran.prints(&format!("(process {})", std::process::id()));
     }
     place.file("home/key.pem", rcgen::KeyPair::generate().unwrap().serialize_pem());
-    place.run(&["check"]).ends(0).prints("key.pem is not the key of ");
+    place.run(&["check"]).ends(2).prints("✗ gateway  `serve` would not start: cannot use ");
     place.run(&["check", "--server", "demo"]).ends(0);
 
     let address = held.local_addr().unwrap().to_string();
@@ -216,6 +246,13 @@ fn on_a_terminal_a_server_is_shown_when_it_answers_and_others_are_waited_for() {
     assert!(piped.stdout.starts_with("✗ a  ") && piped.stderr.is_empty(), "{piped:?}");
     let plain = place.set("NO_COLOR", "1").run_at_terminal(&["check", "--server", "demo"], "").ends(0).stdout;
     assert!(!plain.contains('\u{1b}'), "{plain:?}");
+}
+
+#[test]
+fn the_name_of_a_server_moves_nothing_on_the_screen() {
+    let place = Place::with(json!({"de\u{1b}[31mmo": demo()}));
+    let shown = place.run(&["check"]).ends(2).stdout;
+    assert!(shown.contains(r"de\u{1b}[31mmo") && !shown.contains('\u{1b}'), "{shown:?}");
 }
 
 fn of<'r>(report: &'r Value, server: &str) -> &'r Value {

@@ -253,4 +253,29 @@ fn the_log_is_as_loud_as_it_is_asked_to_be() {
     let loud = place.set("TOOLGATE_LOG", "toolgate=debug");
     loud.run(&tools(&file)).ends(0).says("DEBUG");
     Place::new().set("TOOLGATE_LOG", "toolgate=loud").run(&["schema"]).ends(2).says("TOOLGATE_LOG");
+    let misspelt = Place::new().set("TOOLGATE_LOG", "wran").run(&["schema"]).ends(2);
+    misspelt.says("\"wran\" is not a level; there are: off, error,").says("; did you mean \"warn\"?");
+}
+
+#[test]
+fn masks_that_cannot_be_used_are_told_with_their_place() {
+    let place = Place::new();
+    for (masking, told) in [
+        (
+            "{groups: [basics]}",
+            "toolgate.yaml:2:10: masking: mask pattern group \"basics\" not found; there are: basic,",
+        ),
+        (
+            "{custom: [{pattern: '(open'}]}",
+            "toolgate.yaml:2:10: masking: custom mask pattern \"(open\" cannot be used: ",
+        ),
+    ] {
+        let file = place.file("home/toolgate.yaml", format!("servers: {}\nmasking: {masking}\n", "{}"));
+        place.run(&["tools", "--config", file.to_str().unwrap()]).ends(2).says(told);
+    }
+    // Which of two rules is meant, nobody knows.
+    let twice = r#"{"mcpServers": {"a": {"command": "x", "deny": ["y"], "deny": []}}}"#;
+    let file = place.file("home/mcp.json", twice);
+    let ran = place.run(&["tools", "--config", file.to_str().unwrap()]).ends(2).says("\"deny\" is given twice");
+    assert!(ran.stderr.contains("; keep the one that you mean") && !ran.stderr.contains("last one counts"), "{ran:?}");
 }

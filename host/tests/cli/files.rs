@@ -67,6 +67,9 @@ fn a_file_that_is_there_is_never_written_over() {
     place.run(&["import", "--from", "cursor", file, "--out", "toolgate.yaml"]).ends(2).says("toolgate.yaml");
     assert_eq!(std::fs::read_to_string(place.path("work/toolgate.yaml")).unwrap(), "mine");
     place.run(&["import", "--from", "cursor", "no.json"]).ends(2).says("no.json: cannot be read");
+    place.file("work/useless.json", r#"{"mcpServers": {"a": {"comand": "x"}}}"#);
+    let ran = place.run(&["import", "--from", "cursor", "useless.json"]).ends(2).says("did you mean \"command\"?");
+    assert_eq!(ran.says("there is no server in it that can be imported").stdout, "");
     place.run(&["import", "--from", "nobody", file]).ends(2).says("possible values: claude-desktop, claude-code");
     let own = place.file("work/own.yaml", "version: 1\nservers: {}\n");
     place.run(&["import", "--from", "cursor", own.to_str().unwrap()]).ends(2).says("nothing to import");

@@ -62,7 +62,7 @@ fn what_is_there_is_never_written_over_without_force() {
     let ran = place.run(&["init", "--dry-run"]);
     assert!(!ran.stdout.contains("planted"), "{ran:?}");
     place.file("home/.config/toolgate/toolgate.yaml", "version: 1\nservers: {mine: {command: x}}\n");
-    let ran = place.run(&["init"]).ends(2).prints("Cursor").says("is there already; --force replaces it");
+    let ran = place.run(&["init"]).ends(2).prints("Cursor").says("is there already; ");
     assert!(ran.stderr.contains("--client"), "{ran:?}");
     let forced =
         place.run(&["init", "--force"]).ends(0).says("is the file as it was").says("that only that file has: mine");
@@ -72,6 +72,26 @@ fn what_is_there_is_never_written_over_without_force() {
     assert!(out.stdout.contains("here.yaml"), "{out:?}");
     place.run(&["tools", "--config", "here.yaml", "--server", "same"]).ends(0).prints("same__echo");
     place.run(&["init", "--out", "here.json"]).ends(2).says("give it a name that ends with .yaml");
+}
+
+#[test]
+fn force_says_which_rules_are_lost() {
+    let place = clients();
+    place.run(&["init"]).ends(0);
+    let file = own(&place);
+    std::fs::write(&file, text(&file).replacen("same:\n", "same:\n    deny: [sleep]\n", 1)).unwrap();
+    let ran = place.run(&["init", "--force"]).ends(0).says("a rule is looser than before: server \"same\": ");
+    assert!(ran.stderr.contains("sleep"), "{ran:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_device_or_a_pipe_is_not_replaced() {
+    let place = clients();
+    let pipe = place.path("work/pipe.yaml");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    place.run(&["init", "--force", "--out", "pipe.yaml"]).ends(2).says("it is not a regular file");
+    assert!(!std::fs::metadata(&pipe).unwrap().is_file());
 }
 
 #[test]
@@ -94,7 +114,8 @@ fn servers_of_a_project_are_disabled_until_its_file_is_trusted() {
     let place = Place::new();
     let project = json!({"mcpServers": {"theirs": {"command": TOOLGATE, "args": ["demo-server"]}}});
     place.file("work/.mcp.json", project.to_string());
-    place.run(&["init"]).ends(0).prints("not trusted:").prints("toolgate trust ");
+    let ran = place.run(&["init"]).ends(0).prints("not trusted:").prints("toolgate trust ");
+    ran.prints("`toolgate init --force`").prints("with 1 server (1 disabled)");
     assert!(text(&own(&place)).contains("enabled: false"));
     let config = own(&place);
     let config = config.to_str().unwrap();
@@ -123,6 +144,8 @@ fn with_nothing_to_find_it_says_where_it_looked() {
     let place = Place::new();
     let ran = place.run(&["init"]).ends(2).says("no server of an MCP client was found").says(".cursor/mcp.json");
     assert!(!own(&place).exists(), "{ran:?}");
+    place.file("work/mcp.json", json!({"mcpServers": {"demo": demo()}}).to_string());
+    place.run(&["init"]).ends(2).says("mcp.json as it is, such as `toolgate check`");
 }
 
 #[test]

@@ -14,6 +14,8 @@ mod completions;
 mod config;
 #[cfg(unix)]
 mod dashboard;
+#[cfg(unix)]
+mod deciding;
 mod demo;
 #[cfg(unix)]
 mod draining;
@@ -24,6 +26,8 @@ mod logic;
 #[cfg(unix)]
 mod logs;
 mod man;
+#[cfg(unix)]
+mod matrix;
 mod place;
 #[cfg(unix)]
 mod readiness;

@@ -363,12 +363,22 @@ fn what_is_recorded_raw_is_said_aloud() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_told_once_and_changes_no_call() {
+fn nothing_runs_unrecorded_if_the_folder_cannot_be_written() {
     let place = Place::with(json!({"demo": demo()}));
     place.file("work/file", "");
-    let ran = place.run(&["call", "demo__echo", "text: hi", "--record", "file/records"]).ends(0);
-    assert_eq!(ran.stdout, "hi\n");
-    assert_eq!(ran.stderr.matches("cannot be recorded in").count(), 1, "{ran:?}");
+    for dir in ["file", "file/records"] {
+        let told = format!("calls cannot be recorded in {dir}: ");
+        let ran = place.run(&["call", "demo__echo", "text: hi", "--record", dir]).ends(2).says(&told);
+        assert_eq!(ran.stdout, "", "nothing is called: {ran:?}");
+        for listen in [&[][..], &["--http", "127.0.0.1:0"]] {
+            place.run(&[&["serve", "--record", dir][..], listen].concat()).ends(2).says(&told);
+        }
+    }
+    let ran = place.run(&["serve", "--record", "own", "--record", "none"]).ends(2);
+    ran.says("cannot read the records in none: ").says("start the one that records there first, or create the folder");
+    let place = place.and_configured(&json!({"servers": {"demo": demo()}, "record": {"dir": "../work/file/records"}}));
+    place.run(&["serve"]).ends(2).says("calls cannot be recorded in ").says("record.dir");
+    place.run(&["check"]).ends(2).prints("✗ gateway  `serve` would not start: calls cannot be recorded in ");
 }
 
 #[cfg(unix)]

@@ -102,6 +102,7 @@ fn a_file_that_does_not_read_is_told_with_its_place_and_the_old_one_stays() {
         let line = serving.logged(&["WARN", "the configuration stays as it was: ", expected]);
         assert!(!line.contains("s3cret"), "{line}");
         assert_eq!(serving.call("a__do")["result"]["content"][0]["text"], "done");
+        place.run(&["status"]).ends(0).prints("its configuration stays as it was: ");
     }
     fs::remove_file(place.path(FILE)).unwrap();
     serving.logged(&["the configuration stays as it was: ", "servers.yaml"]);
@@ -109,6 +110,8 @@ fn a_file_that_does_not_read_is_told_with_its_place_and_the_old_one_stays() {
     serving.logged(&["was reloaded: added b, c; 1 unchanged"]);
     serving.logged(&["WARN", "it cannot be used", "servers.yaml:1:"]);
     assert_eq!(serving.tools(), ["a__do", "a__look", "b__do", "b__look"]);
+    let shown = place.run(&["status"]).ends(0);
+    assert!(!shown.stdout.contains("stays as it was"), "{shown:?}");
 }
 
 #[test]

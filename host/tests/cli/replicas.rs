@@ -206,11 +206,16 @@ impl Gateway {
     }
 
     fn call(&self, token: &str, text: &str) {
+        let body = self.call_with(token, &json!({"text": text}));
+        assert!(body.contains(text), "{body}");
+    }
+
+    /// Calls `demo.echo`, and returns the body of the answer.
+    fn call_with(&self, token: &str, arguments: &Value) -> String {
         let mut web = Web { address: &self.address, token: Some(token), session: None };
         web.greet();
-        let params = json!({"name": "demo__echo", "arguments": {"text": text}});
-        let reply = web.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}));
-        assert!(reply.body.contains(text), "{reply:?}");
+        let params = json!({"name": "demo__echo", "arguments": arguments});
+        web.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})).body
     }
 
     fn page(&self, token: &str, path: &str, status: u16) -> Value {
@@ -246,6 +251,8 @@ fn each<'a>(page: &'a Value, member: &str) -> Vec<&'a str> {
 #[test]
 fn a_gateway_lists_the_recorded_calls_of_all_replicas_newest_first() {
     let place = with_tokens();
+    // The folders of others must be there when a gateway starts.
+    std::fs::create_dir(place.path("work/b")).unwrap();
     let (one, two) = (Gateway::start(&place, &["a", "b"]), Gateway::start(&place, &["b", "a", "./a"]));
     for (gateway, token) in [(&one, ANN), (&two, OPS), (&one, OPS), (&two, ANN), (&one, ANN)] {
         gateway.call(token, "hi");
@@ -341,6 +348,15 @@ fn the_last_hour_is_for_admins_and_others_see_their_own_part_of_it() {
         }
         assert_eq!((&page["servers"][0]["server"], page["servers"].as_array().unwrap().len()), (&json!("demo"), 1));
     }
+    // Wrong arguments are the fault of whoever calls.
+    let body = gateway.call_with(ANN, &json!({"text": [1]}));
+    assert!(body.contains("invalid arguments"), "{body}");
+    for (token, calls) in [(OPS, 4), (ANN, 3)] {
+        let page = gateway.page(token, "history", 200);
+        assert_eq!((&page["all"]["calls"], &page["all"]["failures"]), (&json!(calls), &json!(1)), "{page}");
+        let demo = &page["servers"][0];
+        assert_eq!((&demo["calls"], &demo["failures"]), (&json!(calls - 1), &json!(0)), "{page}");
+    }
     let said = gateway.page(OPS, "history?limit=1", 400);
     assert!(said["error"].as_str().unwrap().contains("this page takes none"), "{said}");
 }
@@ -348,8 +364,16 @@ fn the_last_hour_is_for_admins_and_others_see_their_own_part_of_it() {
 #[test]
 fn a_folder_that_cannot_be_read_is_told_beside_the_calls_of_the_others() {
     let place = with_tokens();
-    place.file("work/file", "");
+    let [nowhere, file] = ["work/nowhere", "work/file"].map(|name| place.path(name));
+    for dir in [&nowhere, &file] {
+        std::fs::create_dir(dir).unwrap();
+    }
     let gateway = Gateway::start(&place, &["a", "nowhere", "file"]);
+    // A gateway that runs goes on without them.
+    for dir in [&nowhere, &file] {
+        std::fs::remove_dir(dir).unwrap();
+    }
+    place.file("work/file", "");
     // This gateway has recorded nothing yet, so its own folder is not there, which is no problem.
     let page = gateway.recorded(OPS, 0);
     let folders = |page: &Value| -> Vec<Value> {

@@ -207,7 +207,11 @@ cases:
             "wrong.yaml:2:23: cases[0]: unknown key \"expct\"; did you mean \"expect\"?",
         ),
         ("cases:\n  - {call: demo.echo}", "wrong.yaml:2:5: cases[0]: does not say what to expect"),
-        ("config: gate.yaml", "has no `cases`"),
+        ("config: gate.yaml", "wrong.yaml:1:1: there are no cases; list them under `cases`"),
+        (
+            "cases:\n  - {call: demo.echo, expect: denied}",
+            "wrong.yaml:2:5: `expect` cannot be \"denied\"; write allow, ask, deny, or the code of another end",
+        ),
     ] {
         place.file("work/wrong.yaml", cases);
         place.run(&["rules", "test", "wrong.yaml"]).ends(2).says(expected);
@@ -288,6 +292,18 @@ fn mistakes_are_told_with_their_place() {
         ),
         ("tools: [demo.add], when: 'args.a > ', then: deny", "rules.yaml:3:50: the condition"),
         ("tools: [demo.add], when: 'unknwn(args.a)', then: deny", "rules.yaml:3:41: the condition"),
+        (
+            "tools: [demo.add], when: 'tool.annotations.destructve', then: deny",
+            "tool.annotations has no member \"destructve\"; did you mean \"destructive\"?",
+        ),
+        (
+            "tools: [demo.add], when: 'principal.group == \"x\"', then: deny",
+            "principal has no member \"group\"; did you mean \"groups\"?",
+        ),
+        (
+            "tools: [demo.add], when: 'tool[\"nam\"] == \"x\"', then: deny",
+            "tool has no member \"nam\"; did you mean \"name\"?",
+        ),
         ("tools: [add], then: deny", "\"add\" is not of the form server.tool"),
         ("tools: [demo.add], then: refuse", "rules[0].then"),
         ("tools: [demo.add]", "does not say what happens"),

@@ -324,6 +324,13 @@ fn a_gateway_with_tokens_wants_one_over_http_and_none_over_its_socket() {
     let ran = place.run(&["status", "--json", &flag, "--token-file", file.to_str().unwrap()]).ends(0);
     assert!(ran.json()["gateway"]["file"].is_string());
     place.run(&["status", &flag, "--token-file", "/nowhere/token"]).ends(2).says("/nowhere/token");
+    for option in ["--token-file", "--ca"] {
+        place.run(&["tools", option, "/nowhere/file"]).ends(2).says("--gateway[=<URL>]");
+    }
+    for wrong in ["ftp://h", "/tmp", "nonsense"] {
+        let given = format!("--gateway={wrong}");
+        place.run(&["status", &given]).ends(2).says(&format!("not the address of a gateway: {wrong}; write a URL"));
+    }
     // A token is asked for, and the file of the gateway is none of ann's business.
     assert!(with(ann, &["status", "--json", &flag]).ends(0).json()["gateway"]["file"].is_null());
     place.run(&["tools", "--gateway"]).ends(0).prints("other__echo");

@@ -21,6 +21,22 @@ fn a_terminal_that_does_not_know_its_size_has_eighty_columns() {
     ran.prints("demo__forecast  Tells the weather of the coming days.");
 }
 
+#[cfg(unix)]
+#[test]
+fn on_a_terminal_the_tools_of_a_server_appear_when_it_answers() {
+    // Longer than the other ones take to start on a busy machine.
+    let hangs = and(fixture("hangs"), json!({"timeouts": {"initialize": "4s"}}));
+    let place = Place::with(json!({"slow": hangs, "one": demo(), "two": demo()})).set("TERM", "xterm");
+    let shown = place.run_at_terminal(&["tools"], "").ends(0).stdout;
+    let at = |text: &str| shown.find(text).unwrap_or_else(|| panic!("{text} is missing: {shown:?}"));
+    let (one, two) = (at("one__forecast"), at("two__forecast"));
+    assert!(one.max(two) < at("server \"slow\""), "{shown:?}");
+    assert!(shown.contains("waiting for slow"), "{shown:?}");
+    assert_eq!(shown.matches("WHAT IT DOES").count(), 1, "{shown:?}");
+    let piped = place.run(&["tools"]).ends(0);
+    assert!(piped.stdout.find("one__echo") < piped.stdout.find("two__echo"), "{piped:?}");
+}
+
 #[test]
 fn json_has_all_that_a_server_says_of_a_tool() {
     let ran = Place::with(json!({"demo": demo()})).run(&["tools", "--json"]).ends(0);
@@ -128,6 +144,19 @@ fn servers_that_are_down_are_warned_of() {
     let ran = place.run(&["tools", "--server", "away"]).ends(3).says(warning);
     assert_eq!(ran.stdout, "");
     place.run(&["tools", "--server", "away", "--format", "openai"]).ends(3).prints("[]\n");
+}
+
+#[test]
+fn a_list_without_tools_says_why_and_so_does_a_call() {
+    let place = Place::with(json!({"demo": and(demo(), json!({"enabled": false}))}));
+    place.run(&["tools"]).ends(0).says("no tools: disabled in the configuration: demo");
+    let shown = place.run_at_terminal(&["tools"], "").ends(0).stdout;
+    assert!(shown.contains("disabled in the configuration: demo"), "{shown}");
+    let called = place.run(&["call", "demo.echo", "x"]).ends(5);
+    called.says("server \"demo\" is disabled in the configuration");
+    let place = Place::with(json!({"demo": and(demo(), json!({"deny": ["*"]}))}));
+    place.run(&["tools"]).ends(0).says("no tools: the servers offer none that the configuration allows");
+    Place::with(json!({})).run(&["tools"]).ends(0).says("the configuration has no servers");
 }
 
 #[test]

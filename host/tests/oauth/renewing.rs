@@ -72,11 +72,11 @@ async fn a_refused_refresh_asks_a_person_or_says_that_one_is_needed() {
 async fn an_authorization_server_that_is_down_or_slow_costs_no_more_than_its_limit_and_no_token() {
     let bench = Bench::new(Rules::default()).await;
     bench.works("read").await;
-    let entry = json!({"url": bench.world.url(), "timeouts": {"initialize": "1s"}});
+    let entry = json!({"url": bench.world.url(), "timeouts": {"initialize": "3s"}});
     let bench = bench.again(entry, With::Nobody);
     bench.works("read").await;
     for (change, says) in [
-        ((|rules| rules.hangs = true) as fn(&mut Rules), "no answer within 1s"),
+        ((|rules| rules.hangs = true) as fn(&mut Rules), "no answer within 3s"),
         (|rules| (rules.hangs, rules.broken) = (false, true), "503"),
     ] {
         bench.world.rule(change);

@@ -4,7 +4,8 @@
 pub(super) fn page(json: &str) -> String {
     // Only the start of a tag or of a comment could end a script early, and both start with `<`. In JSON, `<` occurs
     // only in strings.
-    let (before, after) = PAGE.split_once(HERE).expect("the page has a place for its data");
+    let page = PAGE.replacen("THEME", include_str!("../../theme.css"), 1);
+    let (before, after) = page.split_once(HERE).expect("the page has a place for its data");
     [before, &json.replace('<', "\\u003c"), after].concat()
 }
 
@@ -25,9 +26,10 @@ mod tests {
 
     #[test]
     fn the_page_needs_nothing_from_elsewhere() {
-        for word in ["http://", "https://", "src=", "@import", "url("] {
-            assert!(!PAGE.contains(word), "{word}");
+        let page = page("{}");
+        for word in ["http://", "https://", "src=", "@import", "url(", "THEME"] {
+            assert!(!page.contains(word), "{word}");
         }
-        assert!(PAGE.contains("default-src 'none'"));
+        assert!(page.contains("default-src 'none'"));
     }
 }

@@ -1,6 +1,7 @@
 //! The calls of a running gateway: those that it remembers and records, and each new one as it ends.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,6 +14,7 @@ use crate::cli::remote::RemoteGateway;
 use crate::cli::table::count_of;
 use crate::failure::Failure;
 use crate::gateway::CallFilter;
+use crate::record::folder;
 use crate::web::body;
 
 /// A page of calls, newest first.
@@ -84,6 +86,15 @@ pub(super) async fn run(
         }
     }
     Ok(())
+}
+
+/// Returns the folders that the newest calls of a gateway are recorded in; none if it records nothing.
+pub(in crate::cli) async fn record_folders(remote: &RemoteGateway) -> Vec<PathBuf> {
+    let path = path(&CallFilter::default(), &[("limit", MOST.to_string()), ("recorded", "true".to_owned())]);
+    let page = remote.operator.get(&path).await.ok().and_then(|page| read(remote, &page).ok());
+    let calls = page.map(|page| page.calls).unwrap_or_default();
+    let folders = calls.iter().filter_map(|call| Some(PathBuf::from(call["folder"].as_str()?)));
+    folder::distinct(&folders.collect::<Vec<_>>())
 }
 
 /// Returns the calls that the gateway and its replicas have recorded, if they record calls.

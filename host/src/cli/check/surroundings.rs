@@ -1,7 +1,7 @@
 //! Looks at what surrounds servers: the launchers of their programs, the gateway's port, and files with secrets.
 
 use std::net::{TcpListener, ToSocketAddrs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
@@ -76,27 +76,27 @@ fn version_in(text: &str) -> Option<(String, (u32, u32))> {
 pub(super) fn warnings(config: &Config) -> Vec<String> {
     let mut warnings: Vec<String> = config.file.iter().filter_map(|file| readable_secrets(file, config)).collect();
     warnings.extend(config.settings.gateway.http.as_deref().and_then(taken_port));
-    let path = |text: &UnexpandedText| {
+    let path = |text: &UnexpandedText| -> Option<PathBuf> {
         let folder = config.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-        (is_plain(text) && !text.text.starts_with('~')).then(|| folder.join(&text.text))
+        let is_known = is_plain(text) && !text.text.starts_with('~');
+        is_known.then(|| folder.join(&text.text)).and_then(|path| std::path::absolute(path).ok())
     };
-    let gateway = config
-        .settings
-        .gateway
-        .tls
-        .iter()
-        .map(|tls| ("gateway.tls".to_owned(), Some(&tls.certificate), Some(&tls.key)));
-    let servers = config.servers.iter().filter(|server| server.enabled).map(|server| {
+    for server in config.servers.iter().filter(|server| server.enabled) {
         let tls = &server.tls;
         let key = tls.client_key.as_ref().or(tls.client_certificate.as_ref());
-        (format!("servers.{}.tls", server.id), tls.client_certificate.as_ref(), key)
-    });
-    for (name, certificate, key) in gateway.chain(servers) {
-        let (Some(certificate), Some(key)) = (certificate.and_then(path), key.and_then(path)) else { continue };
-        let problem = certificate::problem(&certificate, &key, SystemTime::now()).or_else(|| readable_key(&key));
-        warnings.extend(problem.map(|problem| format!("{name}: {problem}")));
+        let (Some(certificate), Some(key)) = (tls.client_certificate.as_ref().and_then(path), key.and_then(path))
+        else {
+            continue;
+        };
+        warnings.extend(certificate_warning(&format!("servers.{}.tls", server.id), &certificate, &key));
     }
     warnings
+}
+
+/// Says what is wrong with a certificate and its key; `name` is the key of the configuration that names them.
+pub(super) fn certificate_warning(name: &str, certificate: &Path, key: &Path) -> Option<String> {
+    let problem = certificate::problem(certificate, key, SystemTime::now()).or_else(|| readable_key(key));
+    problem.map(|problem| format!("{name}: {problem}"))
 }
 
 /// Says who holds the port that the gateway would listen on.

@@ -7,6 +7,7 @@ use crate::config;
 use crate::config::ConfigError;
 use crate::config::client_files::{ClientFile, ClientScope, client_files};
 use crate::config::import::merge::{ClientServers, Merge, Merged, read_servers};
+use crate::config::search::{self, SearchResult};
 use crate::config::trust::TrustStore;
 use crate::config::variables::Variables;
 use serde::Serialize;
@@ -131,7 +132,7 @@ impl Survey {
                 let path = style::clean(&file.file).replace('\n', " ");
                 text += &format!(
                     "  {} it came with this folder and can start programs, so its servers are disabled; look at it, \
-                     then run `toolgate trust {path}` and init again\n",
+                     then run `toolgate trust {path}` and `toolgate init --force`\n",
                     style.yellow("not trusted:")
                 );
             }
@@ -145,9 +146,15 @@ impl Survey {
             .iter()
             .map(|file| format!("  {}: {}", file.client.title(), file.path.display()))
             .collect();
+        let used = match search::find(None, variables) {
+            Ok(SearchResult::File { path, .. }) => {
+                format!("; commands use {} as it is, such as `toolgate check`", path.display())
+            }
+            _ => String::new(),
+        };
         format!(
-            "no server of an MCP client was found; write a toolgate.yaml, or convert a file from elsewhere with \
-             `toolgate import`. The places:\n{}",
+            "no server of an MCP client was found{used}; write a toolgate.yaml, or convert a file from elsewhere with \
+             `toolgate import --from CLIENT FILE`. The places:\n{}",
             looked.join("\n")
         )
     }

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::{time_of, view_of};
 use crate::config::model::Config;
+use crate::config::nearest;
 use crate::config::rule_cases::{RuleCase, RuleCases, read_cases_file};
 use crate::config::secrets::Secrets;
 use crate::decide::{Decide, GateId};
@@ -59,6 +60,7 @@ pub(super) fn run(
     let mut outcomes = Vec::new();
     for file in files {
         let cases = read_cases_file(file).map_err(CliError::usage)?;
+        cases.cases.iter().try_for_each(check_expected)?;
         let mut config = load(cases.config.as_deref())?;
         find_problems(logic, &mut config)?;
         if let Some(problem) = config.servers.iter().find_map(|server| server.problem.as_ref()) {
@@ -80,6 +82,25 @@ pub(super) fn run(
         }
     }
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+}
+
+/// Returns an error unless a case expects something that rules can say.
+fn check_expected(case: &RuleCase) -> Result<(), CliError> {
+    let expected = case.expect.as_str();
+    let is_end = Code::parse(expected).is_ok_and(|code| !matches!(code, Code::Ok | Code::NotAllowed));
+    if VERDICTS.contains(&expected) || is_end {
+        return Ok(());
+    }
+    let hint = match expected {
+        "ok" | "allowed" => "; did you mean \"allow\"?".to_owned(),
+        "not-allowed" | "denied" => "; did you mean \"deny\"?".to_owned(),
+        _ => nearest::hint(expected, VERDICTS),
+    };
+    let place = case.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
+    Err(CliError::Usage(format!(
+        "{place}`expect` cannot be {expected:?}; write {}, or the code of another end such as invalid-arguments{hint}",
+        VERDICTS.join(", ")
+    )))
 }
 
 /// Returns the servers that a file describes.
@@ -168,6 +189,9 @@ fn offer_tools(
     }
     Ok(())
 }
+
+/// What rules say about a call that can be made.
+const VERDICTS: [&str; 3] = ["allow", "ask", "deny"];
 
 /// Describes a case that failed.
 fn describe(outcome: &CaseOutcome) -> String {

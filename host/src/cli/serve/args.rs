@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::config::model::GatewayNames;
 
 /// The arguments of `toolgate serve`.
-#[derive(clap::Args, Clone)]
+#[derive(clap::Args, Clone, Default)]
 pub(crate) struct Args {
     /// Serve HTTP at this address instead of standard input and output; without a value, at gateway.http or
     /// 127.0.0.1:8808

@@ -118,6 +118,9 @@ impl Reloader {
                 Err(ReloadError::Untrusted) => {
                     self.untrusted = true;
                     let path = self.origin.path.display();
+                    let advice =
+                        format!("it is not trusted as it is now: look at it, then run `toolgate trust {path}`");
+                    gateway.set_not_applied(Some(advice));
                     warn!(
                         "{path} was found in the working directory, has changed and is not trusted as it is now: \
                          the configuration stays as it was; look at it, then run `toolgate trust`"
@@ -125,6 +128,7 @@ impl Reloader {
                 }
                 Err(ReloadError::Invalid(why)) => {
                     self.untrusted = false;
+                    gateway.set_not_applied(Some(why.clone()));
                     warn!("the configuration stays as it was: {why}");
                 }
             }
@@ -195,6 +199,7 @@ impl Reloader {
         }
         let keys = config::changed_keys(&self.origin.text, &text, &self.origin.path);
         self.origin.text = text;
+        gateway.set_not_applied(None);
         info!("the configuration was reloaded: {}", summary(&changes, &keys, (&self.tokens, &tokens), &applied));
         for what in loosened {
             warn!("a rule is looser than before: {what}");

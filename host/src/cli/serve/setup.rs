@@ -13,7 +13,7 @@ use crate::gate;
 use crate::gateway;
 use crate::gateway::GatewayLimits;
 use crate::gateway::client::Principal;
-use crate::gateway::http::{self, Tokens};
+use crate::gateway::http::{self, HttpServer, Tokens};
 
 use super::args::Args;
 use crate::cli::context::check_configured;
@@ -21,7 +21,7 @@ use crate::cli::error::CliError;
 use crate::cli::signals::StopTimes;
 
 /// The settings of a gateway.
-pub(super) struct GatewaySetup {
+pub(in crate::cli) struct GatewaySetup {
     /// The configuration.
     pub config: Config,
     /// How tools are named, and what each principal may use.
@@ -43,6 +43,16 @@ pub(super) struct GatewaySetup {
 }
 
 impl GatewaySetup {
+    /// Resolves the settings of a gateway that serves HTTP where the configuration says, and fails where `serve` would;
+    /// nothing is opened.
+    pub(in crate::cli) fn checked(config: &Config, variables: &Variables) -> Result<Self, CliError> {
+        let args = Args { http: Some(None), ..Args::default() };
+        let setup = GatewaySetup::new(&args, config.clone(), variables)?;
+        let checked = setup.http.as_ref().map(HttpServer::check).transpose();
+        checked.map_err(|error| CliError::Usage(format_chain(&error)))?;
+        Ok(setup)
+    }
+
     /// Resolves the gateway's settings.
     pub(super) fn new(args: &Args, config: Config, variables: &Variables) -> Result<Self, CliError> {
         if let Some(server) = &args.expose {

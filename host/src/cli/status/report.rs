@@ -41,6 +41,9 @@ pub(crate) struct GatewayInfo {
     /// Its configuration file, which only admins see.
     #[serde(default)]
     pub file: Option<String>,
+    /// Why that file is not in effect as it is now.
+    #[serde(default)]
+    pub not_applied: Option<String>,
     /// Its listeners, which only admins see.
     #[serde(default)]
     pub listeners: Vec<ListenerInfo>,

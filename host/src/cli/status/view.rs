@@ -34,7 +34,7 @@ pub(super) fn draw(report: &StatusReport) -> String {
     format!("{}\n\n{table}", headline(report))
 }
 
-/// Describes the gateway on one line.
+/// Describes the gateway on one line, and on the next why its file is not in effect.
 fn headline(report: &StatusReport) -> String {
     let style = style::stdout();
     let readiness = report.readiness();
@@ -46,7 +46,13 @@ fn headline(report: &StatusReport) -> String {
     parts.extend(about.address().map(str::to_owned));
     parts.extend((refused > 0).then(|| format!("{refused} requests refused")));
     parts.extend(about.file.clone());
-    format!("gateway {pid} is {ready} · {}", style::clean(&parts.join(" · ")).replace('\n', " "))
+    let used = format!("gateway {pid} is {readiness} · ").chars().count();
+    let parts = table::wrap(&style::clean(&parts.join(" · ")).replace('\n', " "), used, "  ");
+    let problem = about.not_applied.as_ref().map(|why| {
+        let text = style::clean(&format!("its configuration stays as it was: {why}"));
+        format!("\n  {}", style.yellow(&table::wrap(&text, 2, "  ")))
+    });
+    format!("gateway {pid} is {ready} · {parts}{}", problem.unwrap_or_default())
 }
 
 /// A column of the table.

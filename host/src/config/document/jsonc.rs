@@ -76,13 +76,16 @@ impl JsonReader<'_> {
             let value = self.node(property.value, depth + 1);
             let entry = MapEntry { key: property.name.into_string(), place: position, value };
             if let Some(text) = entries.describe_duplicate(&entry) {
-                self.faults.push((start, format!("{text}; the last one counts"), Some(entry.key.clone())));
+                self.faults.push((start, format!("{text}{LAST_COUNTS}"), Some(entry.key.clone())));
             }
             entries.replace(entry);
         }
         entries.all
     }
 }
+
+/// Ends the description of a key that is given twice where that is no error.
+pub(crate) const LAST_COUNTS: &str = "; the last one counts";
 
 /// Replaces each lone surrogate escape by U+FFFD, and returns their offsets. Programs that cut a text in the middle of
 /// a character leave them. Byte offsets stay the same.

@@ -126,6 +126,10 @@ fn a_token_becomes_a_variable_and_a_secret_in_plain_text_gets_a_word_of_advice()
         "{yaml}"
     );
     assert_eq!(yaml.matches('#').count(), 2, "{yaml}");
+    let text =
+        r#"{"mcpServers": {"my-tickets": {"url": "https://x", "headers": {"Authorization": "Bearer hunter2"}}}}"#;
+    let (yaml, _) = check(ImportClient::ClaudeCode, "m.json", text);
+    assert!(yaml.contains("export MY_TICKETS_TOKEN and write Bearer ${MY_TICKETS_TOKEN} instead.\n"), "{yaml}");
 }
 
 #[test]

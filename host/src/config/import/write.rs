@@ -28,7 +28,7 @@ pub(super) struct MergedYaml {
 /// Returns inputs and servers as YAML, each server below a comment.
 pub(super) fn merged(inputs: &[ConfigInput], servers: &[(String, ServerConfig)]) -> MergedYaml {
     let mut writer = YamlWriter::new(false);
-    writer.line(0, "# The servers of your MCP clients. Every key is explained in toolgate.example.yaml.");
+    writer.line(0, "# The servers of your MCP clients. `toolgate schema` explains every key.");
     writer.line(0, "version: 1");
     writer.inputs(inputs);
     writer.line(0, if servers.is_empty() { "servers: {}" } else { "servers:" });
@@ -51,7 +51,7 @@ pub(super) fn definition(server: &ServerConfig) -> String {
 /// written, so that no rule is lost.
 pub(crate) fn yaml<'n>(config: &Config, client: &str, of_all: impl IntoIterator<Item = (&'n str, &'n Node)>) -> String {
     let mut writer = YamlWriter::new(config.settings.bare_dollar);
-    let _ = writeln!(writer.out, "# Imported from {client}. Every key is explained in toolgate.example.yaml.");
+    let _ = writeln!(writer.out, "# Imported from {client}. `toolgate schema` explains every key.");
     writer.line(0, "version: 1");
     of_all.into_iter().for_each(|(key, value)| writer.pair(0, key, &flow(value)));
     writer.inputs(&config.settings.inputs);
@@ -325,9 +325,14 @@ impl YamlWriter {
             value.text.contains("${") || value.text.contains("{{") || (self.bare_dollar && value.text.contains('$'));
         if !has_variable && !value.text.is_empty() && looks_secret(variable) {
             self.secrets.push(format!("servers.{}.{section}.{key}", self.server));
+            // Every server has such a header, and each its own value behind the scheme.
+            let is_shared = variable.eq_ignore_ascii_case("authorization");
+            let variable = if is_shared { format!("{}_TOKEN", self.server) } else { variable.to_owned() };
+            let scheme = value.text.split_once(' ').filter(|_| is_shared).map_or("", |(scheme, _)| scheme);
             let variable: String =
                 variable.to_ascii_uppercase().replace(|letter: char| !letter.is_ascii_alphanumeric(), "_");
-            let advice = format!("# A secret in plain text: export {variable} and write ${{{variable}}} instead.");
+            let instead = format!("{scheme} ${{{variable}}}");
+            let advice = format!("# A secret in plain text: export {variable} and write {} instead.", instead.trim());
             self.line(depth, &advice);
         }
         self.pair(depth, key, &self.unexpanded_text(value));

@@ -5,7 +5,7 @@ mod token;
 
 use super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::model::{
-    GatewayNames, GatewayRules, GatewayTls, ListMode, SearchRules, StoreFailurePolicy, UnexpandedText,
+    Approvers, GatewayNames, GatewayRules, GatewayTls, ListMode, SearchRules, StoreFailurePolicy, UnexpandedText,
 };
 use super::super::section::{ChoiceForm, ConfigKey, KeyForm, read_keys, read_section, schema};
 use address::{host, origin, read_listen_address};
@@ -56,7 +56,8 @@ pub(crate) const GATEWAY: &[Key] = &[
     Key::new("socket", KeyForm::Flag(|gateway, flag| gateway.socket = flag))
         .about("Open a socket through which commands of the same user reach the gateway, with all rights.")
         .default("true"),
-    Key::new(
+    // Whoever left the value empty, as a template does whose variable has none, meant TLS.
+    Key::rule(
         "tls",
         KeyForm::Custom(
             || schema::object(TLS),
@@ -133,6 +134,15 @@ pub(crate) const GATEWAY: &[Key] = &[
          refuses them, `open` makes them and counts alone.",
     )
     .default("\"closed\""),
+    Key::rule(
+        "approvers",
+        KeyForm::choice(&ChoiceForm(&Approvers::ALL, |gateway, choice| gateway.approvers = choice)),
+    )
+    .about(
+        "Who approves calls behind an `ask` rule: the person at the `client` that calls, `admins` of the gateway other than \
+         the caller, or `either`.",
+    )
+    .default("\"client\""),
 ];
 
 type SearchKey = ConfigKey<SearchRules>;
@@ -175,10 +185,10 @@ type TlsKey = ConfigKey<TlsDraft>;
 
 /// The keys of `tls`.
 pub(crate) const TLS: &[TlsKey] = &[
-    TlsKey::new("certificate", KeyForm::UnexpandedText(|tls, text| tls.certificate = Some(text)))
+    TlsKey::rule("certificate", KeyForm::UnexpandedText(|tls, text| tls.certificate = Some(text)))
         .about("A PEM file with the gateway's certificate chain.")
         .aliased(&["cert"]),
-    TlsKey::new("key", KeyForm::UnexpandedText(|tls, text| tls.key = Some(text)))
+    TlsKey::rule("key", KeyForm::UnexpandedText(|tls, text| tls.key = Some(text)))
         .about("A PEM file with the certificate's private key."),
 ];
 

@@ -1,7 +1,7 @@
 //! The keys of `toolgate.yaml` outside `servers`.
 
-use super::super::model::{DestructivePolicy, NamesStyle, ReadinessRule, RetryPolicy, Settings};
-use super::super::section::{ChoiceForm, ConfigKey, KeyForm, OptionalSectionForm, SectionForm, schema};
+use super::super::model::{DestructivePolicy, NamesStyle, ReadinessRule, RetryPolicy, Settings, WrittenAt};
+use super::super::section::{ChoiceForm, ConfigKey, KeyForm, OptionalSectionForm, SectionForm, read_keys, schema};
 use super::gateway::{self, GATEWAY, SEARCH};
 use super::inputs::{INPUT, read_inputs};
 use super::lifecycle::LIFECYCLE;
@@ -89,9 +89,19 @@ pub(crate) const TOP: &[Key] = &[
     Key::rule("context", KeyForm::section(&SectionForm(CONTEXT, |settings| &mut settings.context)))
         .about("Whose calls share what has been seen, for rules, and how long it is remembered.")
         .default("{}"),
-    Key::rule("masking", KeyForm::section(&SectionForm(MASKING, |settings| &mut settings.masking)))
-        .about("What to mask in the results of all servers.")
-        .default("{}"),
+    Key::rule(
+        "masking",
+        KeyForm::Custom(
+            || schema::object(MASKING),
+            |settings, field, context| {
+                settings.masking_place = WrittenAt(Some(field.node.place.clone()));
+                read_keys(MASKING, &mut settings.masking, field, context);
+                Ok(())
+            },
+        ),
+    )
+    .about("What to mask in the results of all servers.")
+    .default("{}"),
     Key::rule("max_result_bytes", KeyForm::Bytes(|settings, bytes| settings.max_result_bytes = bytes))
         .about("The longest text of a result; more is cut. 0 means no limit.")
         .default("\"1MiB\""),

@@ -44,6 +44,8 @@ fn what_holds_for_all_servers_is_compared() {
         ("{}", "gateway: {max_sessions: 2000}", "gateway.max_sessions is 2000 instead of 1000"),
         ("{}", "gateway: {max_connections: 2000}", "gateway.max_connections is 2000 instead of 1024"),
         ("{}", "gateway: {max_in_flight: 2000}", "gateway.max_in_flight is 2000 instead of 512"),
+        ("{}", "gateway: {approvers: either}", "gateway.approvers is either instead of client"),
+        ("gateway: {approvers: admins}", "{}", "gateway.approvers is client instead of admins"),
         ("{}", "gateway: {session_idle: 2h}", "gateway.session_idle is 2h instead of 30m"),
     ];
     check(&rows, str::to_owned);

@@ -49,6 +49,8 @@ pub struct GatewayRules {
     pub store: Option<UnexpandedText>,
     /// What happens to calls that must be counted when the store cannot be reached.
     pub on_store_failure: StoreFailurePolicy,
+    /// Who approves calls that a rule wants a person to see.
+    pub approvers: Approvers,
 }
 
 impl Default for GatewayRules {
@@ -74,7 +76,41 @@ impl Default for GatewayRules {
             session_keys: Vec::new(),
             store: None,
             on_store_failure: StoreFailurePolicy::Closed,
+            approvers: Approvers::Client,
         }
+    }
+}
+
+/// Who approves calls that a rule wants a person to see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Approvers {
+    /// The person at the client that calls.
+    #[default]
+    Client,
+    /// An admin of the gateway other than the caller.
+    Admins,
+    /// Either of them: the first answer counts.
+    Either,
+}
+
+impl Approvers {
+    /// All values with their names in the configuration.
+    pub const ALL: [(&'static str, Approvers); 3] =
+        [("client", Approvers::Client), ("admins", Approvers::Admins), ("either", Approvers::Either)];
+
+    /// Returns the name in the configuration.
+    pub fn name(self) -> &'static str {
+        Self::ALL.into_iter().find(|(_, known)| *known == self).map_or("", |(name, _)| name)
+    }
+
+    /// Reports whether the person at the client may decide.
+    pub fn has_client(self) -> bool {
+        self != Approvers::Admins
+    }
+
+    /// Reports whether admins may decide.
+    pub fn has_admins(self) -> bool {
+        self != Approvers::Client
     }
 }
 

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{
-    ContextRules, DestructivePolicy, GatewayRules, LifecycleRules, QueueRules, RecordRules, ResultConfig, RetryPolicy,
-    RuleConfig, SearchRules, ShadowRules, SpillSettings, SummarizerRules,
+    ContextRules, DestructivePolicy, FilePosition, GatewayRules, LifecycleRules, QueueRules, RecordRules, ResultConfig,
+    RetryPolicy, RuleConfig, SearchRules, ShadowRules, SpillSettings, SummarizerRules,
 };
 
 /// The settings for all servers.
@@ -36,6 +36,8 @@ pub struct Settings {
     pub context: ContextRules,
     /// What to mask in all results.
     pub masking: Masking,
+    /// Where `masking` is written.
+    pub masking_place: WrittenAt,
     /// The most bytes of text in a result; zero means no limit.
     pub max_result_bytes: u64,
     /// Whether models get tools that list and read resources.
@@ -90,6 +92,7 @@ impl Default for Settings {
             known: Vec::new(),
             context: ContextRules::default(),
             masking: Masking::default(),
+            masking_place: WrittenAt::default(),
             max_result_bytes: 1024 * 1024,
             resource_tools: false,
             summarize_above_tokens: 5000,
@@ -141,6 +144,16 @@ pub enum ReadinessRule {
     /// At once, with warnings about servers that are not ready.
     #[default]
     Any,
+}
+
+/// Where a key is written, for messages. Two settings that differ only in this are equal.
+#[derive(Debug, Clone, Default)]
+pub struct WrittenAt(pub Option<FilePosition>);
+
+impl PartialEq for WrittenAt {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// What to mask in results.

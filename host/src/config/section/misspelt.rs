@@ -37,12 +37,16 @@ pub(crate) fn intended_top_rule<T>(
 
 /// Returns the message for a key of a server that looks like a misspelt rule.
 pub(crate) fn advice(name: &str, meant: &str) -> String {
-    rule_advice(name, &hint(meant))
+    rule_advice(name, &hint(name, meant))
 }
 
-/// Returns the end of a message that names the rule which a key of a server probably stands for.
-pub(crate) fn hint(meant: &str) -> String {
-    let place = if FOR_ALL.contains(&meant) { " at the top of the file" } else { "" };
+/// Returns the end of a message that names the rule which a key of a server, or of one of its tools, probably stands for.
+pub(crate) fn hint(name: &str, meant: &str) -> String {
+    let is_for_all = FOR_ALL.contains(&meant);
+    if nearest::is_same_word(name, meant) && !is_for_all {
+        return format!("; write it in the server, with names of tools, such as `{meant}: [delete_*]`");
+    }
+    let place = if is_for_all { " at the top of the file" } else { "" };
     format!("; did you mean {meant:?}{place}?")
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn read_keys<T>(keys: &[ConfigKey<T>], target: &mut T, given: &Config
         // A key without a value counts as not given. For a rule, that would guess what the author wants to forbid.
         if entry.value.is_null() {
             if key.is_rule {
-                let text = "has no value; write one, such as [] for none, or remove the key".to_owned();
+                let text = "has no value; write one, or remove the key".to_owned();
                 let field = field::join(&given.field, name);
                 context.add_problem(FieldError { place: entry.place.clone(), field, text });
             }
@@ -105,7 +105,7 @@ fn report_unknown<T>(keys: &[ConfigKey<T>], entry: &MapEntry, field: &str, conte
     }
     let shown = keys.iter().filter(|key| key.in_schema).map(|key| key.name);
     let hint = match (nearest::hint(name, shown), meant) {
-        (hint, Some(meant)) if hint.is_empty() => misspelt::hint(meant),
+        (hint, Some(meant)) if hint.is_empty() => misspelt::hint(name, meant),
         (hint, _) => hint,
     };
     report(context, false, place, field, format!("unknown key {name:?}{hint}"), " (ignored)");

@@ -59,7 +59,7 @@ gateway:
 #[test]
 fn what_is_wrong_with_rules_is_told_and_nothing_is_skipped() {
     let rows = [
-        ("rules:", "toolgate.yaml:1:1: rules: has no value; write one, such as [] for none, or remove the key"),
+        ("rules:", "toolgate.yaml:1:1: rules: has no value; write one, or remove the key"),
         ("rules: {a: b}", "toolgate.yaml:1:8: rules: expected a list, found a map"),
         ("rules: [{tools: [a.b], then: deny}]", "toolgate.yaml:1:9: rules[0]: a `name` is missing"),
         ("rules: [{name: r, then: deny}]", "toolgate.yaml:1:9: rules[0]: names no `tools`; write [\"*\"] to mean all"),

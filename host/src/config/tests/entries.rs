@@ -98,6 +98,10 @@ fn a_bad_entry_of_our_own_file_is_a_problem_with_its_place() {
             "problem toolgate.yaml:2:31: servers.a.tools.t: unknown key \"notes\"; did you mean \"note\"?",
         ),
         (
+            "{command: x, tools: {t: {deny: true}}}",
+            "problem toolgate.yaml:2:31: servers.a.tools.t: unknown key \"deny\"; write it in the server, with names of tools, such as `deny: [delete_*]`",
+        ),
+        (
             "{url: x, headersHelper: y}",
             "problem toolgate.yaml:2:15: servers.a: \"headersHelper\" is not supported: write the header under `headers`, with a variable such as ${TOKEN}",
         ),
@@ -134,7 +138,7 @@ fn what_is_wrong_outside_the_servers_is_an_error() {
             "max_servers: 1\nservers: {a: {command: x}, b: {command: y}}",
             "toolgate.yaml:2:10: 2 servers, but max_servers is 1",
         ),
-        ("max_servers: 0", "toolgate.yaml:1:14: max_servers: expected a whole number from 1 to 10000, found a number"),
+        ("max_servers: 0", "toolgate.yaml:1:14: max_servers: expected a whole number from 1 to 10000, found 0"),
         ("masking: {custom: [{name: x}]}", "toolgate.yaml:1:20: masking.custom[0]: a `pattern` is missing"),
         ("masking: {group: []}", "toolgate.yaml:1:11: masking: unknown key \"group\"; did you mean \"groups\"?"),
         ("inputs: [{id: a}, {id: a}]", "toolgate.yaml:1:19: inputs[1]: the id \"a\" is given twice"),

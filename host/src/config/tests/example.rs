@@ -41,6 +41,7 @@ fn what_the_example_gives_as_default_is_the_default() {
     let rules = (std::mem::take(&mut settings.rules), std::mem::take(&mut settings.results));
     assert_eq!((rules.0.len(), rules.1.len(), std::mem::take(&mut settings.known).len()), (3, 1, 2));
     assert_eq!(std::mem::take(&mut settings.gateway.tokens).len(), 2);
+    assert!(settings.gateway.tls.take().is_some());
     assert_eq!(settings, Settings::default());
     let files = config.servers[0].clone();
     let expected = ServerConfig {

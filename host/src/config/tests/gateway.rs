@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::super::model::{GatewayNames, GatewayRules, StoreFailurePolicy, TokenSource};
+use super::super::model::{Approvers, GatewayNames, GatewayRules, StoreFailurePolicy, TokenSource};
 use super::super::parse;
 use super::complaints;
 use super::entries::check;
@@ -14,7 +14,7 @@ fn gateway(section: &str) -> GatewayRules {
 #[test]
 fn what_is_said_of_the_gateway_is_read() {
     type Changed = fn(&mut GatewayRules);
-    let rows: [(&str, Changed); 28] = [
+    let rows: [(&str, Changed); 31] = [
         ("", |_| {}),
         ("{}", |_| {}),
         ("{http: , names: , tokens: [], hosts: [], tls: {}, rate: }", |_| {}),
@@ -51,6 +51,9 @@ fn what_is_said_of_the_gateway_is_read() {
         ("{session_keys: [], store: memory}", |_| {}),
         ("{on_store_failure: closed}", |_| {}),
         ("{on_store_failure: open}", |rules| rules.on_store_failure = StoreFailurePolicy::Open),
+        ("{approvers: client}", |_| {}),
+        ("{approvers: admins}", |rules| rules.approvers = Approvers::Admins),
+        ("{approvers: either}", |rules| rules.approvers = Approvers::Either),
     ];
     for (section, changed) in rows {
         let mut expected = GatewayRules::default();
@@ -150,22 +153,24 @@ fn what_does_not_fit_is_said() {
         ),
         ("{tls: {certificate: x}}", "1:16: gateway.tls: certificate needs a `key`"),
         ("{tls: {key: x}}", "1:16: gateway.tls: key needs a `certificate`"),
+        ("{tls: {certificate: x, key: }}", "1:33: gateway.tls.key: has no value; write one, or remove the key"),
+        ("{tls: }", "1:11: gateway.tls: has no value; write one, or remove the key"),
         ("{tls: {ceritficate: x}}", "1:17: gateway.tls: unknown key \"ceritficate\"; did you mean \"certificate\"?"),
         ("{max_body_bytes: 9}", "1:27: gateway.max_body_bytes: expected at least 1KiB, enough for a handshake"),
         (
             "{max_inflight_bytes: 1MiB}",
             "1:10: gateway: max_inflight_bytes is less than max_body_bytes; make it at least as much",
         ),
-        ("{max_sessions: 0}", "1:25: gateway.max_sessions: expected a whole number from 1 to 1000000, found a number"),
+        ("{max_sessions: 0}", "1:25: gateway.max_sessions: expected a whole number from 1 to 1000000, found 0"),
         (
             "{max_connections: many}",
             "1:28: gateway.max_connections: expected a whole number from 1 to 1000000, found text",
         ),
         (
             "{max_in_flight: 1000001}",
-            "1:26: gateway.max_in_flight: expected a whole number from 1 to 1000000, found a number",
+            "1:26: gateway.max_in_flight: expected a whole number from 1 to 1000000, found 1000001",
         ),
-        ("{rate: 0}", "1:17: gateway.rate: expected a whole number from 1 to 1000000, found a number"),
+        ("{rate: 0}", "1:17: gateway.rate: expected a whole number from 1 to 1000000, found 0"),
         ("{session_idle: 0}", "1:25: gateway.session_idle: must be longer than 0"),
         ("{session_idle: off}", "1:25: gateway.session_idle: this needs a limit; write a long one, such as \"30d\""),
         (
@@ -236,13 +241,13 @@ fn a_token_that_does_not_fit_is_refused_and_never_shown() {
         ),
         (
             "[{principal: a, token: s3cret, servers: }]",
-            "gateway.tokens[0].servers: has no value; write one, such as [] for none, or remove the key",
+            "gateway.tokens[0].servers: has no value; write one, or remove the key",
         ),
         (
             "[{principal: a, token: s3cret, capabilities: null}]",
-            "gateway.tokens[0].capabilities: has no value; write one, such as [] for none, or remove the key",
+            "gateway.tokens[0].capabilities: has no value; write one, or remove the key",
         ),
-        ("", "gateway.tokens: has no value; write one, such as [] for none, or remove the key"),
+        ("", "gateway.tokens: has no value; write one, or remove the key"),
         (
             "[{principal: a, token: s3cret, servers: [x, y, x]}]",
             "gateway.tokens[0].servers: the server \"x\" is given twice",

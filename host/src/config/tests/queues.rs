@@ -67,7 +67,7 @@ fn what_does_not_fit_is_said() {
         ),
         (
             "{command: x, max_concurrent: 0}",
-            "problem toolgate.yaml:2:35: servers.a.max_concurrent: expected a whole number from 1 to 10000, found a number",
+            "problem toolgate.yaml:2:35: servers.a.max_concurrent: expected a whole number from 1 to 10000, found 0",
         ),
         (
             "{command: x, max_concurent: 1}",
@@ -78,7 +78,7 @@ fn what_does_not_fit_is_said() {
     let rows = [
         ("queue: {}", "toolgate.yaml:1:1: unknown key \"queue\"; did you mean \"queues\"?"),
         ("queues: [a]", "toolgate.yaml:1:9: queues: expected a map, found a list"),
-        ("queues: {a: 0}", "toolgate.yaml:1:13: queues.a: expected a whole number from 1 to 10000, found a number"),
+        ("queues: {a: 0}", "toolgate.yaml:1:13: queues.a: expected a whole number from 1 to 10000, found 0"),
         ("queues: {a: many}", "toolgate.yaml:1:13: queues.a: expected a whole number from 1 to 10000, found text"),
         ("queues: {a: [1]}", "toolgate.yaml:1:13: queues.a: expected a number of slots or a map, found a list"),
         (
@@ -88,11 +88,11 @@ fn what_does_not_fit_is_said() {
         ("queues: {a: {slot: 1}}", "toolgate.yaml:1:14: queues.a: unknown key \"slot\"; did you mean \"slots\"?"),
         (
             "queues: {a: {slots: 10001}}",
-            "toolgate.yaml:1:21: queues.a.slots: expected a whole number from 1 to 10000, found a number",
+            "toolgate.yaml:1:21: queues.a.slots: expected a whole number from 1 to 10000, found 10001",
         ),
         (
             "queues: {a: {waiting: -1}}",
-            "toolgate.yaml:1:23: queues.a.waiting: expected a whole number from 0 to 1000000, found a number",
+            "toolgate.yaml:1:23: queues.a.waiting: expected a whole number from 0 to 1000000, found -1",
         ),
         (
             "queues: {a: {timeout: off}}",

@@ -119,7 +119,7 @@ fn what_does_not_fit_is_said() {
         ("sumarizer: {}", "toolgate.yaml:1:1: unknown key \"sumarizer\"; did you mean \"summarizer\"?"),
         (
             "summarize_above_tokens: 0",
-            "toolgate.yaml:1:25: summarize_above_tokens: expected a whole number from 1 to 1000000000, found a number",
+            "toolgate.yaml:1:25: summarize_above_tokens: expected a whole number from 1 to 1000000000, found 0",
         ),
         ("spill: 5", "toolgate.yaml:1:8: spill: expected a map, found a number"),
         ("spill: {dirr: x}", "toolgate.yaml:1:9: spill: unknown key \"dirr\"; did you mean \"dir\"?"),

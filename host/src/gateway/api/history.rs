@@ -5,11 +5,12 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use super::super::client::Principal;
-use super::super::history::{CallHistory, SlotReport, TrackReport};
+use super::super::history::{CallHistory, SlotReport, TrackReport, concerns_server};
 use super::super::recent::{CallPage, RecentCall};
 use super::{ApiResponse, Gateway, timestamp};
 use crate::calendar::millis;
 use crate::gate;
+use crate::shadow::{ShadowHour, ShadowReport};
 
 impl Gateway {
     /// Reports on the calls of the last hour: all of them for admins, and for others their own recent ones, since the
@@ -23,8 +24,10 @@ impl Gateway {
             let CallPage { calls, lost, .. } = self.recent().page(Some(0), usize::MAX, own);
             let (history, seen) = (CallHistory::default(), self.visible_to(principal));
             for call in &calls {
-                let server = call.tool.as_ref().map(|tool| tool.server.as_str()).filter(|server| seen.has(server));
-                history.add(server, gate::outcome(call.code), call.latency, call.at);
+                let outcome = gate::outcome(call.code);
+                let server = call.tool.as_ref().map(|tool| tool.server.as_str());
+                let server = server.filter(|server| seen.has(server) && concerns_server(call.attempts, outcome));
+                history.add(server, outcome, call.latency, call.at);
             }
             // The pages of calls begin with the newest one.
             let oldest = calls.last().map_or(now, |call| call.at);
@@ -32,6 +35,14 @@ impl Gateway {
         };
         self.redacted(&body.to_string())
     }
+}
+
+/// Describes how the calls of the last hour were judged by a shadow policy.
+pub(super) fn describe_shadow(report: &ShadowReport) -> Value {
+    let ShadowHour { slot, ends, judged, different } = report.hour(SystemTime::now());
+    json!({
+        "slot_s": slot.as_secs(), "ends": timestamp(ends), "slots": {"judged": judged, "different": different},
+    })
 }
 
 fn describe(history: &CallHistory, since: SystemTime, now: SystemTime) -> Value {

@@ -18,9 +18,10 @@ use crate::registry::Link;
 
 impl Gateway {
     /// Lists the tools that the principal may use; servers that never listed any are connected, within a time limit.
-    pub async fn tools(&self, principal: &Principal) -> Result<ApiResponse, ApiResponse> {
-        let gate = self.operator_gate(principal)?;
-        let unlisted = list_missing(&gate).await;
+    /// Admins also get the names of all principals, and can list what another one may use: that connects nothing.
+    pub async fn tools(&self, principal: &Principal, other: Option<&str>) -> Result<ApiResponse, ApiResponse> {
+        let gate = self.gate_for(principal, other)?;
+        let unlisted = if other.is_none() { list_missing(&gate).await } else { Vec::new() };
         let tools = self.exposed_tools(&gate)?;
         let shown = tools.iter().map(|tool| {
             let mut out = self.named(tool);
@@ -40,6 +41,9 @@ impl Gateway {
         out.set("tools", &shown.iter().map(|(_, tool)| tool).collect::<Vec<_>>());
         let unlisted = unlisted.iter().map(|(server, why)| json!({"server": server, "reason": self.redact(why)}));
         out.set("failed", &unlisted.collect::<Vec<_>>());
+        if principal.admin {
+            out.set("principals", &self.principals());
+        }
         Ok(self.redacted(&out.to_text()))
     }
 
@@ -48,11 +52,14 @@ impl Gateway {
     pub async fn search_tools(
         &self,
         principal: &Principal,
+        other: Option<&str>,
         query: &str,
         most: usize,
     ) -> Result<ApiResponse, ApiResponse> {
-        let gate = self.operator_gate(principal)?;
-        list_missing(&gate).await;
+        let gate = self.gate_for(principal, other)?;
+        if other.is_none() {
+            list_missing(&gate).await;
+        }
         let tools = self.exposed_tools(&gate)?;
         let listed: HashMap<_, _> = tools.iter().map(|tool| ((&*tool.tool.server, &*tool.tool.tool), tool)).collect();
         let mut shown = Vec::new();

@@ -2,26 +2,25 @@
 //!
 //! A client with a session is asked on the stream of the call. A client of 2026-07-28 gets a result that asks for
 //! input, and sends the call again with the answer; the client holds the sealed state in between, so the gateway
-//! does not store the call.
+//! does not store the call. If admins may decide, the call waits for them too.
 
+use std::pin::pin;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tracing::debug;
 
 use super::ClientSession;
 use super::approval_state::{ReturnedState, key};
 use super::client_request::ClientRequest;
-use super::questions::ASK_LIMIT;
-use crate::config::model::StoreFailurePolicy;
 use crate::gate::{ApprovalText, Approve, Consent};
-use crate::gateway::seal::{ApprovalStage, RulesDigest, SealedCall};
+use crate::gateway::approvals::time_to_decide;
+use crate::gateway::seal::ApprovalStage;
 use crate::json::JsonObject;
 use crate::logic::types::execution::Question;
 use crate::session::{Era, Topic, missing_capability};
-use crate::store::UNREACHABLE;
 use crate::transport::BoxFuture;
 
 impl Approve for ClientRequest {
@@ -36,70 +35,69 @@ impl Approve for ClientRequest {
     }
 }
 
-impl ClientSession {
-    /// Returns a digest of the rules in force.
-    fn rules(&self) -> RulesDigest {
-        self.gateway.active().rules
-    }
-}
-
 impl ClientRequest {
-    /// Asks a client with a session, for as long as the call may take. If the rules changed meanwhile, an approval does
-    /// not count and the call must be decided again.
+    /// Asks a client with a session, an admin, or both, for as long as the call may take. If the rules changed meanwhile,
+    /// an approval does not count and the call must be decided again.
     async fn ask_person(&self, client: &ClientSession, question: &Question) -> Consent {
-        if !self.takes_forms() {
-            return Consent::NoApprover;
+        let approvers = client.gateway.approvers();
+        let limit = time_to_decide(&client.gate, question);
+        let admins = || client.gateway.ask_admins(&client.name, question, limit);
+        let takes_forms = approvers.has_client() && self.can_show_forms();
+        if !approvers.has_admins() {
+            return if takes_forms { self.ask_by_form(client, question, limit).await } else { Consent::NoApprover };
         }
-        let total = client.gate.link(&question.tool.server).map_or(Duration::MAX, |link| link.server().timeouts.total);
-        let rules = client.rules();
+        if !takes_forms {
+            return admins().await;
+        }
+        match select(pin!(self.ask_by_form(client, question, limit)), pin!(admins())).await {
+            // The client cannot be asked any more, or the list of the admins is full: the others still may decide.
+            Either::Left((Consent::NoApprover, admins)) => admins.await,
+            Either::Right((Consent::Failed(why), client)) => match client.await {
+                Consent::NoApprover => Consent::Failed(why),
+                decided => decided,
+            },
+            Either::Left((first, _)) | Either::Right((first, _)) => first,
+        }
+    }
+
+    async fn ask_by_form(&self, client: &ClientSession, question: &Question, limit: Duration) -> Consent {
+        let rules = client.gateway.rules();
         let form = form(client, question).to_string();
-        match client.questions.ask(Topic::Elicitation, &form, &*self.sink, total.min(ASK_LIMIT)).await {
+        match client.questions.ask(Topic::Elicitation, &form, &*self.sink, limit).await {
             Err(_) => Consent::NoApprover,
             Ok(answer) if !is_yes(&answer) => Consent::No,
-            Ok(_) if client.rules() != rules => Consent::Pending,
+            Ok(_) if client.gateway.rules() != rules => Consent::Pending,
             Ok(_) => Consent::Yes,
         }
     }
 
     /// Returns the decision that a client without a session sent along; without a valid one, asks for it with the
-    /// result.
+    /// result, or asks an admin.
     async fn resume_or_ask(&self, client: &ClientSession, question: &Question) -> Consent {
-        let Question { tool, arguments, .. } = question;
-        let seal = &client.gateway.sealer;
-        let subject = SealedCall {
-            principal: client.name.to_string(),
-            server: tool.server.clone(),
-            tool: tool.tool.clone(),
-            arguments: arguments.clone(),
-            rules: client.rules(),
-        };
-        let returned = self.approval.returned.get().filter(|returned| seal.verify(&returned.sealed, &subject));
-        let answered = returned.and_then(|ReturnedState { sealed, answer }| match (sealed.stage, answer) {
-            (ApprovalStage::Approved, _) => Some((sealed, true)),
-            (ApprovalStage::Asked, answer) => Some((sealed, is_yes(answer.as_deref()?))),
+        let (gateway, approvers) = (&client.gateway, client.gateway.approvers());
+        let subject = gateway.subject(&client.name, question);
+        let answered = self.approval.returned.get().and_then(|ReturnedState { sealed, answer }| {
+            let approved = match (sealed.stage, answer) {
+                (ApprovalStage::Approved, _) => true,
+                (ApprovalStage::Asked, answer) => is_yes(answer.as_deref()?),
+            };
+            Some((sealed, approved))
         });
-        // One approval starts one call, even if it is sent several times.
-        let approved = match answered {
+        let decided = match answered {
             None => None,
-            Some((sealed, approved)) => match seal.spend(sealed, &subject.principal).await {
-                Ok(unused) => unused.then_some(approved),
-                Err(error) => match client.gateway.registry.config().settings.gateway.on_store_failure {
-                    StoreFailurePolicy::Closed => {
-                        debug!("an approval does not count: {error}");
-                        return Consent::Failed(UNREACHABLE.to_owned());
-                    }
-                    StoreFailurePolicy::Open => seal.spend_here(sealed, &subject.principal).then_some(approved),
-                },
+            Some((sealed, approved)) => match gateway.use_answer(sealed, &subject, approved).await {
+                Ok(decided) => decided,
+                Err(failed) => return failed,
             },
         };
-        match approved {
+        match decided {
             Some(true) => {
                 let _ = self.approval.approved.set(subject);
                 Consent::Yes
             }
             Some(false) => Consent::No,
-            None if !self.takes_forms() => Consent::NoApprover,
-            None => {
+            None if approvers.has_client() && self.can_show_forms() => {
+                let seal = &gateway.sealer;
                 let Some(state) = seal.seal(ApprovalStage::Asked, &subject, None) else { return Consent::NoApprover };
                 let mut params = form(client, question);
                 params["mode"] = "form".into();
@@ -108,11 +106,21 @@ impl ClientRequest {
                 let _ = self.approval.input_request.set(result.to_string());
                 Consent::Pending
             }
+            None if approvers.has_admins() => {
+                let limit = time_to_decide(&client.gate, question);
+                let consent = gateway.ask_admins(&client.name, question, limit).await;
+                if matches!(&consent, Consent::Admin(decision) if decision.approved) {
+                    // For the next rounds of a server that asks for input.
+                    let _ = self.approval.approved.set(subject);
+                }
+                consent
+            }
+            None => Consent::NoApprover,
         }
     }
 
     /// Reports whether the client can show a form to a person.
-    fn takes_forms(&self) -> bool {
+    fn can_show_forms(&self) -> bool {
         JsonObject::read(&self.capabilities)
             .is_some_and(|declared| missing_capability(&declared, Topic::Elicitation, None).is_none())
     }

@@ -12,6 +12,7 @@ use super::ClientSession;
 use super::labels::label;
 use crate::failure::RpcError;
 use crate::gate::EXEMPT;
+use crate::gateway::approvals::ASK_LIMIT;
 use crate::gateway::client::ClientSink;
 use crate::gateway::replica::ReplicaId;
 use crate::json::{self, JsonObject};
@@ -173,6 +174,3 @@ impl Drop for QuestionGuard<'_> {
         }
     }
 }
-
-/// Long, because a person may have to decide.
-pub(super) const ASK_LIMIT: Duration = Duration::from_secs(600);

@@ -31,8 +31,7 @@ async function resetAgents(button, principal) {
   if (button.ariaBusy === "true") return;
   button.ariaBusy = true;
   try {
-    const headers = { "Content-Type": "application/json" };
-    await requestJson("context/reset", { method: "POST", headers, body: JSON.stringify({ principal }) });
+    await postJson("context/reset", JSON.stringify({ principal }));
     say(`what ${brief(principal, 80)} has seen is forgotten`);
     refresh({ agents: true });
   } catch (error) {

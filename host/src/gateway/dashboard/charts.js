@@ -1,4 +1,4 @@
-/* Small charts of the last hour, drawn as SVG, with their figures in words for whoever cannot see them. */
+/* Small charts of at most the last hour, drawn as SVG, with their figures in words for whoever cannot see them. */
 
 const WIDTH = 360, HEIGHT = 64;
 
@@ -11,8 +11,8 @@ function makeSvg(tag, attributes = {}, ...children) {
 
 /**
  * Makes a chart of lines that share a scale; `lines` have a name and a tone, and `format` writes a value. The update
- * takes the values of each line, oldest first, when the slots begin and how long they are, and what to say about the
- * hour: in large letters, and below. An unknown value is null.
+ * takes the values of each line, oldest first, when the slots begin and how long they are, and what to say about all
+ * of them: in large letters, and below. An unknown value is null.
  */
 function makeChart(title, lines, format) {
   const paths = lines.map(({ tone }) => makeSvg("path", { class: "line-of-chart", "data-tone": tone }));
@@ -22,8 +22,8 @@ function makeChart(title, lines, format) {
   const svg = makeSvg("svg", { viewBox, preserveAspectRatio: "none", role: "img" }, area, ...paths, cursor);
   const now = make("p", { className: "now number" }), note = make("span", { className: "soft" });
   const most = make("span", { className: "number soft most" });
-  const ends = ["1 h ago", "now"].map(text => make("span", { text }));
-  const scale = make("p", { className: "scale soft number" }, ends[0], most, ends[1]);
+  const oldest = make("span");
+  const scale = make("p", { className: "scale soft number" }, oldest, most, make("span", { text: "now" }));
   const heading = make("h3", { text: title });
   const node = make("figure", { className: "chart" }, heading, now, svg, scale, note);
   let shown = null, drawn = "";
@@ -50,13 +50,15 @@ function makeChart(title, lines, format) {
     const top = Math.max(...values.flat().map(value => value ?? 0));
     paths.forEach((path, line) => path.setAttribute("d", lineOf(values[line], top)));
     area.setAttribute("d", areaOf(values[0], top));
+    const minutes = Math.ceil(values[0].length * slot / 60_000), isHour = minutes >= 59;
+    setText(oldest, isHour ? "1 h ago" : `${minutes} min ago`);
     setText(most, top > 0 ? `most ${format(top)}` : "");
     setText(note, words);
     tell(null);
     const peak = values[0].indexOf(Math.max(...values[0].map(value => value ?? 0)));
     const at = top > 0 && values[0][peak] === top ? ` at ${clockOf(begins + peak * slot)}` : "";
     const told = [headline, words, top > 0 ? `most ${format(top)}${at}` : ""].filter(Boolean);
-    svg.setAttribute("aria-label", `${title} in the last hour: ${told.join(", ")}`);
+    svg.setAttribute("aria-label", `${title} in the last ${isHour ? "hour" : `${minutes} minutes`}: ${told.join(", ")}`);
   };
   return { node, update };
 }
@@ -89,7 +91,7 @@ function yOf(value, top) {
   return +(HEIGHT - 1 - value / (top || 1) * (HEIGHT - 3)).toFixed(1);
 }
 
-/** Draws a line with gaps where values are unknown; a value between two gaps is a short dash. */
+/** Draws a line with gaps where values are unknown; a value between two gaps is a dot. */
 function lineOf(values, top) {
   let path = "", isDrawing = false;
   values.forEach((value, place) => {

@@ -33,6 +33,14 @@ function showAttention() {
     if (isStuck) items.push({ server, text, since: error.at, tone: "warn" });
   }
   const { shadow } = known.shadow ?? {};
+  const { approvals: [oldest, ...others] = [] } = known.approvals ?? {};
+  if (oldest) {
+    const text = others.length ? `${countOf(others.length + 1)} calls wait for an admin` : "a call waits for an admin";
+    items.push({ name: "Approvals", href: "#approvals", text, since: oldest.since, tone: "warn" });
+  }
+  if (gateway?.not_applied) {
+    items.push({ name: "Configuration", text: `it stays as it was: ${gateway.not_applied}`, tone: "bad" });
+  }
   if (gateway?.store === "unreachable") items.push({ name: "Store", text: STORE, tone: "bad" });
   if (shadow && !shadow.running) {
     const text = `it is off: ${brief(shadow.off) || "see the log"}`;
@@ -65,11 +73,15 @@ function makeAttentionRow({ server, name, href }) {
 function showHistory() {
   const { all, servers, since } = known.history;
   const { slots, slot_s: seconds, ends } = all;
-  const count = slots.calls.length, ms = seconds * 1000, now = Date.parse(ends) - ms;
+  const ms = seconds * 1000, now = Date.parse(ends) - ms;
+  // A gateway that has just started has nothing to show of most of the hour.
+  const known_s = Math.max(600, (now - Date.parse(since)) / 1000);
+  const recent = (values, slot) => values.slice(-Math.ceil(known_s / slot) - 1);
   // The last slot is not over yet, so its rate would be too low.
-  const over = values => values.slice(0, count - 1);
-  const draw = (name, values, ...words) => CHARTS[name].update(values, now - (count - 1) * ms, ms, ...words);
-  const minutes = Math.floor((count - 1) * seconds / 60);
+  const over = values => recent(values, seconds).slice(0, -1);
+  const count = over(slots.calls).length;
+  const draw = (name, values, ...words) => CHARTS[name].update(values, now - count * ms, ms, ...words);
+  const minutes = Math.floor(count * seconds / 60);
   const drawMinutes = (name, values, ...words) => {
     const sums = values.map(each => byMinute(over(each), 60 / seconds));
     CHARTS[name].update(sums, now - minutes * 60_000, 60_000, ...words);
@@ -87,7 +99,7 @@ function showHistory() {
   const knownSince = Date.parse(since) > Date.now() - 36e5 ? `Known since ${timeOf(since)}. ` : "";
   const own = isAdmin ? "" : "These are your own calls; admins see those of everybody.";
   setText(byId("history-note"), knownSince + own);
-  listPace(servers);
+  listPace(servers.map(track => ({ ...track, recent: name => recent(track.slots[name], track.slot_s) })));
   byId("pace-empty").hidden = servers.length > 0;
   showFigures();
 }
@@ -109,9 +121,9 @@ function makePaceRow({ server }) {
   });
   const node = make("li", { className: "pace" }, name, chart.node, ...cells.map(([, , cell]) => cell));
   return { node, update(track) {
-    const { calls, failures } = track.slots;
+    const calls = track.recent("calls");
     const most = `at most ${perMinute(Math.max(...calls))}, ${countOf(track.failures)} failures`;
-    chart.update(calls, failures, `${countOf(track.calls)} calls in the last hour, ${most}`);
+    chart.update(calls, track.recent("failures"), `${countOf(track.calls)} calls in the last hour, ${most}`);
     for (const [label, value] of cells) {
       setText(value, PACE[label](track));
       value.dataset.tone = value.textContent === "0" ? "" : TONES[label] ?? "";

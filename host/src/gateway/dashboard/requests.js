@@ -30,6 +30,10 @@ async function requestJson(path, options) {
   return parseJson(await (await request(path, options)).text());
 }
 
+function postJson(path, body, signal) {
+  return requestJson(path, { method: "POST", headers: { "Content-Type": "application/json" }, body, signal });
+}
+
 async function refusalIn(response, sent) {
   const body = await response.text();
   let reason = body;

@@ -48,6 +48,7 @@ function showPrincipal() {
   document.documentElement.dataset.role = admin ? "admin" : "reader";
   const right = admin ? "admin" : "read-only";
   setText(byId("principal"), name === undefined ? "" : `you are ${brief(name, 100)} (${right})`);
+  if (admin && !known.approvals?.approvers) refresh({ approvals: true });
   // Another token may do more.
   if (!admin) byId("token-button").hidden = false;
 }
@@ -58,11 +59,8 @@ function showReadiness() {
   const readiness = gateway?.draining ? "draining" : ready ? "ready" : "not ready";
   setBadge(byId("readiness"), readiness, ready ? "good" : "bad");
   document.title = ready ? "toolgate" : `toolgate: ${readiness}`;
-  const total = name => countOf(servers.reduce((sum, { calls }) => sum + (calls[name] ?? 0), 0));
   const up = servers.filter(server => server.ready).length;
-  const calls = [["calls", "calls"], ["failures", "failures"], ["tool_errors", "tool errors"], ["denied", "denied"]];
-  const figures = calls.map(([name, words]) => `${total(name)} ${words}`);
-  setText(byId("summary"), [`${up} of ${servers.length} servers ready`, ...figures].join(" · "));
+  setText(byId("summary"), `${up} of ${servers.length} servers ready`);
 }
 
 function openServer(id) {
@@ -87,7 +85,8 @@ function makeServerRow({ server: id }) {
   const about = longText("prose"), trouble = longText(), error = longText(), errorTitle = make("h3");
   const facts = factList(), toolNames = longText(), toolsTitle = make("h3", { text: "Tools" });
   row.body.append(about.node, trouble.node, errorTitle, error.node, make("h3", { text: "Now" }), facts.node);
-  row.body.append(toolsTitle, toolNames.node);
+  const log = makeServerLog(id);
+  row.body.append(toolsTitle, toolNames.node, log.node);
   const reconnect = makeButton("Reconnect"), toggle = makeButton("");
   row.node.append(make("div", { className: "buttons for-admins" }, reconnect, toggle));
 
@@ -105,7 +104,10 @@ function makeServerRow({ server: id }) {
     toolsTitle.hidden = !server.tool_names?.length;
     toolNames.update(server.tool_names?.map(name => brief(name)).join(", "));
   };
-  row.details.ontoggle = fill;
+  row.details.ontoggle = () => {
+    fill();
+    log.follow(row.details.open);
+  };
   toggle.onclick = () => act(toggle, id, state === "disabled" ? "enable" : "disable");
   reconnect.onclick = () => { if (state !== "disabled") act(reconnect, id, "reconnect"); };
   row.update = server => {

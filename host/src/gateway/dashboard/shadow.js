@@ -3,6 +3,9 @@
 const listShadow = keyedList(byId("shadow-rows"), ({ call }) => call, makeDivergenceRow);
 const shadowFacts = factList();
 byId("shadow-facts").replaceWith(shadowFacts.node);
+const shadowChart = makeChart("Divergences", [{ name: "different", tone: "warn" }], perMinute);
+byId("shadow-chart").append(shadowChart.node);
+byId("shadow-figures").ontoggle = showShadowFigures;
 
 function showShadow() {
   const { shadow } = known.shadow;
@@ -21,8 +24,34 @@ function showShadow() {
     "Crashed": countOf(failed),
     ...Object.fromEntries(Object.entries(kinds).filter(([, count]) => count).map(([kind, count]) => [kind, countOf(count)])),
   });
+  showShadowHour(shadow.history);
   listShadow(divergences);
   byId("shadow-empty").hidden = divergences.length > 0;
+}
+
+/** Shows how many calls of the last hour it would have decided differently. */
+function showShadowHour(history) {
+  byId("shadow-hour").hidden = !history; // only admins get it
+  if (!history) return;
+  const { slots: { judged, different }, slot_s: seconds, ends } = history;
+  const sum = values => values.reduce((total, value) => total + value, 0);
+  const begins = Date.parse(ends) - different.length * seconds * 1000;
+  shadowChart.update([different], begins, seconds * 1000, countOf(sum(different)), `of ${countOf(sum(judged))} calls`);
+  showShadowFigures();
+}
+
+/** Shows the figures of the chart as a table, five minutes in a row. */
+function showShadowFigures() {
+  const { history } = known.shadow?.shadow ?? {};
+  if (!byId("shadow-figures").open || !history) return;
+  const { slots: { judged, different }, slot_s: seconds, ends } = history;
+  const step = 300 / seconds, count = different.length, rows = [];
+  for (let from = count - step; from >= 0; from -= step) {
+    const sum = values => countOf(values.slice(from, from + step).reduce((total, value) => total + value, 0));
+    rows.push([timeOf(Date.parse(ends) - (count - from) * seconds * 1000), sum(different), sum(judged)]);
+  }
+  const table = textTable("Divergences of the last hour", ["From", "Different", "Judged"], rows);
+  byId("shadow-table").replaceChildren(table);
 }
 
 function makeDivergenceRow(divergence) {

@@ -4,6 +4,9 @@ function start() {
   setUpTheme();
   setUpToken(); // before the others read the address
   setUpCalls();
+  setUpAccess();
+  setUpCandidate();
+  byId("rules").ontoggle = showRules;
   setUpViews();
   byId("columns").append(...["State", "Server", "Why", ...Object.keys(CELLS)].map(text => make("span", { text })));
   byId("search").oninput = () => { toolsShown = TOOLS_AT_ONCE; searchTools(); };
@@ -13,6 +16,7 @@ function start() {
   // Ages grow even if nothing changes.
   setInterval(() => { if (following && known.servers) showServers(); }, 5000);
   follow();
+  setUpResources();
 }
 
 start();

@@ -1,7 +1,8 @@
 /* The view of tools: a search, and what their definitions cost. */
 
 const TOOLS_AT_ONCE = 100;
-const listTools = keyedList(byId("tool-rows"), tool => tool.name, makeToolRow);
+const keyOfTool = ({ name }) => `${asName}\n${name}`;
+const listTools = keyedList(byId("tool-rows"), keyOfTool, makeToolRow);
 const listFailed = keyedList(byId("failed"), failed => failed.server, () => {
   const node = make("li", { className: "said" });
   return { node, update: ({ server, reason }) => setText(node, `${brief(server, 100)}: ${brief(reason)}`) };
@@ -23,7 +24,7 @@ async function searchTools() {
   if (signal.aborted) return;
   let hits = [], problem = "";
   try {
-    const path = `mcp/tools/search?query=${encodeURIComponent(text)}&limit=${HITS}`;
+    const path = asPath(`mcp/tools/search?query=${encodeURIComponent(text)}&limit=${HITS}`);
     hits = (await requestJson(path, { signal: AbortSignal.any([signal, AbortSignal.timeout(60_000)]) })).tools;
   } catch (error) {
     problem = `the gateway could not search: ${error.message}`;
@@ -51,13 +52,14 @@ function foundTools(tools) {
 
 function showTools() {
   if (!known.tools) return;
-  const { tools, failed } = known.tools;
+  const { tools, failed, principals } = known.tools;
+  showPrincipals(principals);
   setText(byId("tools-count"), countOf(tools.length));
   if (shownView !== "tools") return;
   const found = foundTools(tools);
-  const names = new Set(tools.map(tool => tool.name));
+  const keys = new Set(tools.map(keyOfTool));
   // A row that the search hides keeps its typed text.
-  listTools(found.slice(0, toolsShown), name => names.has(name));
+  listTools(found.slice(0, toolsShown), key => keys.has(key));
   listFailed(failed);
   const count = `${countOf(found.length)} of ${countOf(tools.length)}`;
   const outcome = search.done ? [count, search.problem].filter(Boolean).join("; ") : "searching…";
@@ -99,7 +101,7 @@ function makeToolRow() {
 
 function makeToolBody(body) {
   const about = longText("prose"), schema = longText(), form = make("div");
-  const trial = make("div", { className: "for-admins" }, make("h3", { text: "Try it" }), form);
+  const trial = make("div", { className: "for-admins" }, make("h3", { text: asName ? "What would be decided" : "Try it" }), form);
   const hint = "To try a tool here, sign in with the token of an admin.";
   const note = make("p", { className: "soft for-readers", text: hint });
   body.append(about.node, disclosure("Input schema", schema.node), trial, note);

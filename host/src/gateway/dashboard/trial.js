@@ -5,7 +5,7 @@ function makeForm(tool) {
   const inputs = make("fieldset", {}, ...(fields ?? []).map(field => field.node));
   const text = make("textarea", { rows: 4, spellcheck: false, placeholder: "JSON, YAML or key: value lines" });
   const written = make("label", { className: "field", hidden: true }, "Arguments", text);
-  const call = make("button", { className: "main", text: "Call", title: "Ctrl+Enter" });
+  const call = make("button", { className: "main", text: asName ? "Decide" : "Call", title: "Ctrl+Enter" });
   const stop = makeButton("Stop"), swap = makeButton("Write JSON");
   const buttons = make("div", { className: "buttons" }, call, stop, swap);
   const outcome = make("p", { role: "status" }), result = make("div", { className: "result" });
@@ -42,13 +42,13 @@ function makeForm(tool) {
 }
 
 async function callTool(name, given, signal, outcome, result) {
-  setText(outcome, "calling…");
+  setText(outcome, known.approvals?.approvers === "admins" ? "calling; another admin may have to approve it…" : "calling…");
   result.replaceChildren();
   try {
     // The arguments are already JSON text: a large number must not become a float.
-    const body = `{"name":${JSON.stringify(name)},"arguments":${given}}`;
-    const headers = { "Content-Type": "application/json" };
-    const answer = await requestJson("mcp/call", { method: "POST", headers, body, signal });
+    const asked = `"name":${JSON.stringify(name)},"arguments":${given}`;
+    if (asName) return await showDecision(asked, signal, outcome, result);
+    const answer = await callAsking(asked, signal);
     const badge = make("span", { className: "badge", text: answer.code, "data-tone": toneOf(answer) });
     const { attempts, latency_ms: latency, truncated } = answer;
     const tries = attempts > 1 ? `, ${attempts} attempts` : "";

@@ -1,12 +1,17 @@
 /* Keeps what is shown up to date, by a stream of events or by asking again. */
 
-// Each part of the page: how it is loaded, how it is shown, and which view shows it, if not all of them do.
+// Each part of the page: how it is loaded, how it is shown, which view shows it, if not all of them do, and whether it
+// is loaded for that view alone.
 const SOURCES = {
   servers: [() => requestJson("servers"), showServers],
   history: [() => requestJson("history"), showHistory, "overview"],
-  tools: [() => requestJson("mcp/tools"), searchTools, "tools"],
+  tools: [loadTools, searchTools, "tools"],
   costs: [() => requestJson("mcp/tools/cost"), showCosts, "tools"],
-  calls: [loadCalls, null, "calls"],
+  calls: [loadCalls, null, "calls", true],
+  logs: [loadLogs, null, "servers"],
+  approvals: [loadApprovals, showApprovals],
+  access: [loadAccess, showAccess, "access", true],
+  rules: [loadRules, showRules, "access", true],
   agents: [() => requestJson("context"), showAgents, "agents"],
   shadow: [() => requestJson("shadow?limit=100"), showShadow, "shadow"],
 };
@@ -23,9 +28,11 @@ let problem = "";
 
 /** Reloads parts; one round at a time, so that an old answer never replaces a newer one. */
 async function refresh(parts) {
-  for (const part in SOURCES) if (parts[part]) want(part, part === "calls" ? CALLS_PAUSE : 0);
+  for (const part in SOURCES) if (parts[part]) want(part, BUSY.has(part) ? BUSY_PAUSE : 0);
   // Costs change with tools, and the others with calls; they have no events of their own.
   if (parts.tools) want("costs", 0);
+  if (parts.tools) want("access", 2000);
+  if (parts.calls || parts.tools) want("rules", 3000);
   if (parts.calls) want("agents", 0);
   if (parts.calls && known.shadow?.shadow) want("shadow", 0);
   // For the figures: the state of a server has an event.
@@ -67,6 +74,7 @@ function want(part, pause) {
 
 /** Returns when a wanted part is to be loaded. What nobody sees has time: only the counts in the bar show it. */
 function dueAt(part) {
+  if (SOURCES[part][3] && !isShown(part)) return Infinity;
   const pause = isShown(part) ? 0 : HIDDEN_PAUSE;
   return Math.max(wanted.get(part), (loadedAt[part] ?? -Infinity) + pause);
 }
@@ -82,7 +90,8 @@ function isShown(part) {
   return view === shownView;
 }
 const HIDDEN_PAUSE = 5000;
-const CALLS_PAUSE = 1000; // a busy gateway changes faster than people read
+const BUSY_PAUSE = 1000; // a busy gateway changes faster than people read
+const BUSY = new Set(["calls", "logs"]);
 
 async function load(part) {
   const [ask, show] = SOURCES[part];
@@ -123,7 +132,7 @@ function poll() {
   const due = !streaming || Date.now() - refreshedAt > 30_000;
   // Not the tools: listing them may start dormant servers. `showServers` notices when they change.
   if (known.history) want("history", 10_000); // the hour goes on without calls
-  if (due || dueParts().length) refresh({ servers: due, calls: due, shadow: due });
+  if (due || dueParts().length) refresh({ servers: due, calls: due, shadow: due, logs: due, approvals: due });
 }
 
 async function readStreams(signal) {

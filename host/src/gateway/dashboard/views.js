@@ -31,6 +31,7 @@ function setUpViews() {
     scrollTo(0, 0);
     if (known.servers) showServers();
     if (known.tools) showTools();
+    showAccess();
     refresh({}); // what this view needs and is old
   };
   window.addEventListener("hashchange", show);

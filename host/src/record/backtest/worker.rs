@@ -43,6 +43,11 @@ impl<'a> BacktestWorker<'a> {
         BacktestWorker { shared, replayers, candidate_settings, digests, resolver, tools, report, agents }
     }
 
+    /// Returns what was found.
+    pub(super) fn into_report(self) -> BacktestReport {
+        self.report
+    }
+
     pub(super) fn run(mut self, batches: &Mutex<Receiver<LineBatch>>) -> Result<BacktestReport, BacktestError> {
         loop {
             let batch = lock(batches).recv();
@@ -75,6 +80,11 @@ impl<'a> BacktestWorker<'a> {
                 return Ok(());
             }
         };
+        self.take(spot, record)
+    }
+
+    /// Replays a record if the filter selects it.
+    pub(super) fn take(&mut self, spot: &LinePosition, record: Record) -> Result<(), BacktestError> {
         if !self.is_wanted(spot.folder, &record)? {
             self.report.skipped += 1;
             return Ok(());

@@ -36,6 +36,7 @@ pub fn record() -> Record {
         at: "2026-11-15T16:18:54.123Z".to_owned(),
         ms: 1.234,
         principal: Some("ann".to_owned()),
+        approver: None,
         component: FIRST.to_owned(),
         settings: FIRST.to_owned(),
         catalog: FIRST.to_owned(),

@@ -25,7 +25,7 @@ pub(crate) fn finished(arguments: String) -> Arc<FinishedCall> {
 
 fn of_history(history: CallHistory) -> Arc<FinishedCall> {
     let (at, latency) = (std::time::SystemTime::now(), Duration::ZERO);
-    Arc::new(FinishedCall { history, at, latency, principal: None, answer: None, limit: None })
+    Arc::new(FinishedCall { history, at, latency, principal: None, approver: None, answer: None, limit: None })
 }
 
 /// Returns a call of a gate with all masks that got this result.

@@ -40,8 +40,9 @@ impl Link {
         if server.state != state.machine.state {
             let (from, to) = (state.machine.state, server.state);
             self.span().in_scope(|| info!(?from, ?to, "server state changed"));
-            self.opener.log.add_event(&format!("the server is {}, and was {}", state_name(to), state_name(from)));
+            self.opener.log.add_event(&format!("the server went from {} to {}", state_name(from), state_name(to)));
             state.history.since = SystemTime::now();
+            self.note_state(server.state);
             context.notices.state_changed();
         }
         // The lifecycle resets its own count once a server has run for a while; this one only grows.
@@ -70,6 +71,13 @@ impl Link {
         state.tasks.timer = timer;
         self.watch_for_authorization(state);
         self.changed.send_replace(());
+    }
+
+    /// Notes the state of a server that all clients share.
+    pub(super) fn note_state(&self, entered: lifecycle::State) {
+        if self.scope() == ConnectionScope::Shared {
+            self.opener.log.add_state(entered);
+        }
     }
 
     fn start(&self, state: &mut State) {
@@ -110,7 +118,7 @@ impl Link {
         let failed_before = state.start_failed();
         match opened {
             Ok((session, place)) => {
-                debug!(?took, "the server has started");
+                debug!(took = format_args!("{took:.1?}"), "the server has started");
                 let process = session.pid().map(|pid| format!(" as process {pid}")).unwrap_or_default();
                 self.opener.log.add_event(&format!("the server has started in {took:.1?}{process}"));
                 state.last_failure = None;

@@ -45,7 +45,7 @@ async fn a_tool_cannot_say_that_it_is_another_servers() {
     let of_registry = registry::RegistryOptions { handler: Arc::clone(&relay) as _, ..Default::default() };
     let registry = Registry::new(&component(), fixtures(&[("bad", "malformed")], ""), of_registry).unwrap();
     let gateway = Gateway::new(Arc::clone(&registry), relay, GatewayOptions::default());
-    let reply = gateway.tools(&Principal::local()).await.unwrap();
+    let reply = gateway.tools(&Principal::local(), None).await.unwrap();
     let said: Value = serde_json::from_str(&reply.body).unwrap();
     let claims = said["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "bad__claims").unwrap();
     assert_eq!((&claims["server"], &claims["tool"]), (&json!("bad"), &json!("claims")), "{said}");

@@ -83,6 +83,50 @@ fn a_broken_glob_is_an_error_with_its_place() {
 }
 
 #[test]
+fn a_list_that_would_name_no_tool_disables_the_server() {
+    for (list, told) in [
+        ("true", "does not say which tools"),
+        ("yes", "does not say which tools"),
+        ("'None'", "does not say which tools"),
+        ("[add, true]", "expected the name of a tool, found true"),
+        ("'add, git_reset'", "not a valid glob"),
+        ("'add|git_reset'", "not a valid glob"),
+        ("'^(add)$'", "not a valid glob"),
+        ("\"add\\u200b\"", "not a valid glob"),
+        ("git__git_reset", "write \"git_reset\""),
+        ("[add, git.git_reset]", "write \"git_reset\""),
+        ("' Git__git_reset'", "write \"git_reset\""),
+    ] {
+        for key in ["deny", "ask", "allow"] {
+            let place = Place::new();
+            let text = format!("servers:\n  git:\n    command: x\n    {key}: {list}\n");
+            let file = place.file("home/toolgate.yaml", text);
+            let ran = place.run(&["check", "--config", file.to_str().unwrap()]).ends(2);
+            assert!(ran.stdout.contains("✗ git") && ran.stdout.contains(told), "{key}: {list} {ran:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_condition_on_a_label_that_nothing_gives_is_warned_of() {
+    let rule =
+        |label: &str| json!({"name": "r", "tools": ["*"], "when": format!("\"{label}\" in labels"), "then": "deny"});
+    let config = json!({
+        "results": {"git.*": {"labels": ["untrusted"]}},
+        "rules": [
+            rule("untrustd"),
+            {"name": "gives", "tools": ["git.add"], "then": {"label": ["seen"]}},
+            {"name": "asks", "tools": ["*"], "when": "\"seen\" in labels || \"untrusted\" in labels", "then": "ask"},
+        ],
+        "servers": {"git": server(json!({}))},
+    });
+    let warning = "rule \"r\": no result and no rule gives the label \"untrustd\"; did you mean \"untrusted\"?";
+    let warnings = run(&config, &["check", "--json"]).ends(0).json()["warnings"].clone();
+    assert!(warnings[0].as_str().unwrap().ends_with(warning), "{warnings}");
+    assert_eq!(warnings.as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn a_gateway_warns_when_tools_become_known_and_when_rules_change() {
     let config = |deny: &str, selected: &str| {
         json!({

@@ -263,7 +263,7 @@ fn records_and_authorizations_are_not_kept_where_somebody_else_could_exchange_th
     fs::create_dir(&open).unwrap();
     set(&open, 0o757);
     let records = open.join("records");
-    let ran = place.run(&["call", "demo.echo", "text: hi", "--record", records.to_str().unwrap()]).ends(0);
+    let ran = place.run(&["call", "demo.echo", "text: hi", "--record", records.to_str().unwrap()]).ends(2);
     assert!(ran.stderr.contains("chmod o-w"), "{ran:#?}");
     assert!(!records.exists());
 }

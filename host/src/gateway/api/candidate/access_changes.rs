@@ -1,0 +1,111 @@
+//! Compares everybody's access now with that under a candidate, with the tools that servers have listed.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::CandidateTrial;
+use crate::access::{
+    AccessChange, AccessMatrix, AccessRight, AccessSurvey, ChangeDirection, SharedRights, admin_changes,
+    anonymous_principal, changes, principals,
+};
+use crate::config::model::Config;
+use crate::gate::{GateError, GateView};
+use crate::logic::Supervisor;
+
+/// A comparison of the access now with that under a candidate.
+pub(super) struct AccessComparison<'a> {
+    pub trial: &'a CandidateTrial,
+    pub after: &'a Config,
+    pub labels: &'a [String],
+}
+
+/// The view of a principal before and after; `None` if the configuration does not know it.
+type ViewPair = (Option<GateView>, Option<GateView>);
+
+impl AccessComparison<'_> {
+    /// Describes what the candidate grants and takes, as far as it is found until this time.
+    pub(super) fn answer(&self, until: Instant) -> Result<Value, GateError> {
+        let (found, left) = self.find(until)?;
+        let count = |direction| found.iter().filter(|change| change.direction() == direction).count();
+        let shown = found.iter().take(MOST_CHANGES).map(|change| self.describe(change));
+        Ok(json!({
+            "granted": count(ChangeDirection::Granted),
+            "taken": count(ChangeDirection::Taken),
+            "changes": shown.collect::<Vec<_>>(),
+            // Those for whom there was no time.
+            "not_compared": left,
+        }))
+    }
+
+    fn find(&self, until: Instant) -> Result<(Vec<AccessChange>, Vec<String>), GateError> {
+        let (before, after) = (&*self.trial.current, self.after);
+        let mut logic = Supervisor::new(self.trial.component.clone()).map_err(GateError::Logic)?;
+        let old = AccessSurvey::new(&mut logic, before, &self.trial.offers, self.labels)?;
+        let new = AccessSurvey::new(&mut logic, after, &self.trial.offers, self.labels)?;
+        let mut found = admin_changes(before, after);
+        let digest = self.trial.component.digest();
+        let (mut then, mut now) = (SharedRights::new(&old, digest), SharedRights::new(&new, digest));
+        let sees_callers = !(then.ignores_callers() && now.ignores_callers());
+        let mut known: Vec<(ViewPair, Vec<AccessChange>)> = Vec::new();
+        let mut left = Vec::new();
+        for (name, pair) in self.views() {
+            if Instant::now() >= until {
+                left.push(name);
+                continue;
+            }
+            let anonymous = (pair.0.as_ref().map(GateView::anonymous), pair.1.as_ref().map(GateView::anonymous));
+            let alike = known.iter().find(|(known, _)| !sees_callers && *known == anonymous);
+            if let Some((_, alike)) = alike {
+                found.extend(alike.iter().map(|change| AccessChange { principal: name.clone(), ..change.clone() }));
+                continue;
+            }
+            let mut side = |survey: &AccessSurvey<'_>, shared: &mut SharedRights<'_>, view: &Option<GateView>| {
+                let rights = view.as_ref().map(|view| shared.rights(&mut logic, view)).transpose()?;
+                Ok::<_, GateError>(AccessMatrix::of_one(survey.tools(), rights.map(|rights| (&*name, rights))))
+            };
+            let own = changes(&side(&old, &mut then, &pair.0)?, &side(&new, &mut now, &pair.1)?);
+            found.extend(own.iter().cloned());
+            known.push((anonymous, own));
+        }
+        Ok((found, left))
+    }
+
+    /// Returns everybody with a view in one of the configurations.
+    fn views(&self) -> Vec<(String, ViewPair)> {
+        let (before, after) = (&*self.trial.current, self.after);
+        let needs_token = |config: &Config| !config.settings.gateway.tokens.is_empty();
+        // Who has no token matters only if the need for one changes.
+        let opens = needs_token(before) != needs_token(after);
+        let all = |config: &Config| {
+            let anonymous = anonymous_principal(config).filter(|_| opens);
+            let all = principals(config).into_iter().chain(anonymous);
+            all.map(|(name, view)| (name, self.trial.state.restrict_to_exposed(view))).collect::<Vec<_>>()
+        };
+        let mut after = all(after);
+        let mut pairs = Vec::new();
+        for (name, view) in all(before) {
+            let place = after.iter().position(|(other, _)| *other == name);
+            let then = place.map(|place| after.remove(place).1);
+            pairs.push((name, (Some(view), then)));
+        }
+        pairs.extend(after.into_iter().map(|(name, view)| (name, (None, Some(view)))));
+        pairs
+    }
+
+    fn describe(&self, change: &AccessChange) -> Value {
+        let AccessChange { principal, tool: item, before, after } = change;
+        let right = |right: &AccessRight| json!({"verdict": right.verdict.name(), "rule": right.rule});
+        let call = (principal.clone(), item.tool.server.clone(), item.tool.tool.clone());
+        // A right that belongs to no server has a name alone.
+        let tool = if item.tool.server.is_empty() { &item.name } else { &item.tool.tool };
+        json!({
+            "principal": principal, "server": item.tool.server, "tool": tool, "change": change.direction().name(),
+            "before": right(before), "after": right(after),
+            "recent_calls": self.trial.recent.get(&call).unwrap_or(&0),
+        })
+    }
+}
+
+/// The number of changes that are listed; the others are counted.
+const MOST_CHANGES: usize = 1000;
