@@ -101,6 +101,11 @@ class Dashboard(Page):
         self.until("return arguments[0]?.querySelector('form') !== null", row)
         return row
 
+    def open_row(self, row, css):
+        """Opens a row and returns what it then has: the browser tells the page later that a row has opened."""
+        row.find_element(By.CSS_SELECTOR, "summary").send_keys(Keys.ENTER)
+        return self.until("return arguments[0].querySelector(arguments[1])", row, css)
+
     def call(self, row, **arguments):
         """Fills in the form of an open tool, calls it and says what it answered."""
         for name, value in arguments.items():
@@ -277,8 +282,9 @@ def shows_what_definitions_cost(page, report):
     page.view("servers")
     page.until(DEMO + "return demo !== undefined")
     page.run(DEMO + "demo.querySelector('details').open = true")
-    facts = page.run(DEMO + "return demo.querySelector('.facts').textContent")
-    report.check("also in its row", "Definitionsabout " in facts, facts)
+    facts = DEMO + "return demo.querySelector('.facts').textContent"
+    page.until(facts + ".includes('Definitionsabout ')")
+    report.check("also in its row", "Definitionsabout " in page.run(facts), page.run(facts))
 
 
 def tries_a_tool(page, report):
@@ -525,15 +531,13 @@ def reads_resources_and_prompts(page, report):
     page.open("resources")
     page.until("return document.querySelectorAll('#resource-rows > li').length > 1")
     row = page.find("#resource-rows > li")
-    row.find_element(By.CSS_SELECTOR, "summary").send_keys(Keys.ENTER)
-    row.find_element(By.CSS_SELECTOR, "form input").send_keys(Keys.ENTER)
+    page.open_row(row, "form input").send_keys(Keys.ENTER)
     if page.token:
         page.give_token(page.token)
     told = page.until("return arguments[0].querySelector('.result pre')?.textContent", row)
     report.check("a resource is read", told and "demo server" in told, told)
     prompt = page.find("#prompt-rows > li")
-    prompt.find_element(By.CSS_SELECTOR, "summary").send_keys(Keys.ENTER)
-    prompt.find_element(By.CSS_SELECTOR, "[data-name='name']").send_keys("<b>Ada")
+    page.open_row(prompt, "[data-name='name']").send_keys("<b>Ada")
     prompt.find_element(By.CSS_SELECTOR, "form button.main").click()
     told = page.until("return arguments[0].querySelector('.result pre')?.textContent", prompt)
     report.check("a prompt is got with its arguments, as text", told == "Greet <b>Ada in one friendly sentence.", told)
@@ -762,6 +766,7 @@ def shows_what_went_wrong_by_name(page, report):
     cells = page.run(DEMO + "return [...demo.querySelectorAll('.cell')].slice(0, 4).map(cell => cell.textContent)")
     report.check("each kind has its figure", cells == ["Calls16", "Failures0", "Tool errors4", "Denied11"], cells)
     page.run(DEMO + "demo.querySelector('details').open = true")
+    page.until(DEMO + "return demo.querySelector('.facts').textContent !== ''")
     said = page.run(DEMO + "return demo.querySelector('.body').innerText")
     for part in ["Adds <b>numbers</b>.", "demo 9.8.7", "session", "add, <i>echo</i>"]:
         report.check(f"the row tells {part}", part in said, said)

@@ -17,15 +17,16 @@ WIDTHS = [360, 768, 1440]
 
 
 class Page:
-    """A browser with one page."""
+    """A browser with one page; unless it is `watched`, `listen` cannot be used."""
 
-    def __init__(self, url):
+    def __init__(self, url, watched=True):
         self.url = url.rstrip("/")
         options = webdriver.ChromeOptions()
         options.binary_location = shutil.which("chromium") or "/usr/bin/chromium"
         for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]:
             options.add_argument(argument)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        if watched:
+            options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         service = webdriver.ChromeService(shutil.which("chromedriver") or "/usr/bin/chromedriver")
         self.driver = webdriver.Chrome(options=options, service=service)
         self.driver.set_script_timeout(120)
