@@ -139,11 +139,12 @@ impl Gate {
     }
 
     /// Changes the servers, tools and capabilities of the agent from its next call on. Running calls are not affected;
-    /// the session, the form of results and whether the agent is an administrator stay.
+    /// the session, the form of results, whether the agent is an administrator and whether the gate only looks stay.
     pub fn set_view(&self, view: GateView) {
         let mut current = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         let agent = Agent { admin: current.agent.admin, ..view.agent };
-        let view = GateView { session: self.session.clone(), pass_through: self.pass_through, agent, ..view };
+        let (session, only_looks) = (self.session.clone(), current.only_looks);
+        let view = GateView { session, pass_through: self.pass_through, agent, only_looks, ..view };
         if **current == view {
             return;
         }
@@ -177,11 +178,14 @@ impl Gate {
         &self.registry
     }
 
-    /// Returns this gate's connection to a server.
+    /// Returns this gate's connection to a server; a gate that only looks has none of its own.
     pub fn link(&self, server: &str) -> Option<Arc<Link>> {
         let session = self.session.as_deref();
         if let Some(link) = self.registry.shared_link(server, session) {
             return Some(link);
+        }
+        if self.view().only_looks {
+            return None;
         }
         let link = self.registry.scoped_link(server, self.number, session)?;
         self.scoped_links().insert(server.to_owned(), Arc::clone(&link));

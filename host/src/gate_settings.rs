@@ -37,6 +37,9 @@ pub struct GateView {
     pub rules: Vec<rules::Rule>,
     /// Who uses the gate.
     pub agent: Agent,
+    /// Whether the gate only says what its agent may use: it starts no server for the agent alone, and its questions do
+    /// not count as the agent's activity.
+    pub only_looks: bool,
 }
 
 /// Returns the ids of selected servers, for looking up many.
@@ -54,11 +57,11 @@ pub struct Listing {
 }
 
 impl GateView {
-    /// Returns what of the view decides its settings: all but its session and who uses it. Many principals may have the
-    /// same.
+    /// Returns what of the view decides its settings: all but its session, and who uses it for what. Many principals
+    /// may have the same.
     #[must_use]
     pub(crate) fn anonymous(&self) -> Self {
-        GateView { session: None, agent: Agent::default(), ..self.clone() }
+        GateView { session: None, agent: Agent::default(), only_looks: false, ..self.clone() }
     }
 
     /// Returns the view for a new session, with a random id.

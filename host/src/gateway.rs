@@ -13,6 +13,7 @@ pub mod http;
 mod limits;
 mod load;
 mod metrics;
+mod operator_gates;
 pub mod pages;
 mod peer_message;
 mod recent;
@@ -49,7 +50,7 @@ pub use replica::ReplicaId;
 
 use crate::config::model::{Config, ListMode};
 use crate::config::resolve::SessionKey;
-use crate::gate::{self, Gate, GateError, GateView, Listing};
+use crate::gate::{self, GateError, GateView, Listing};
 use crate::lock::lock;
 use crate::logic::types::execution::ToolResult;
 use crate::logic::types::{ToolRef, filtering, naming};
@@ -63,6 +64,7 @@ use client_session::ClientSession;
 use client_session::shown_tools::SharedToolLists;
 use history::{CallHistory, concerns_server};
 use metrics::ToolCallCounts;
+use operator_gates::OperatorGates;
 use recorded::RecordQueries;
 use replica::Replica;
 use rule_counts::RuleCounts;
@@ -93,8 +95,8 @@ pub struct Gateway {
     state: Arc<GatewayState>,
     /// The sessions shared by clients of 2026-07-28, by principal.
     stateless: Mutex<HashMap<Principal, Vec<SharedSession>>>,
-    /// The gates for tool calls from the dashboard and the API, by principal.
-    operator_gates: Mutex<HashMap<Principal, Arc<Gate>>>,
+    /// The gates for tool calls from the dashboard and the API.
+    operator_gates: Mutex<OperatorGates>,
     /// The open listeners.
     listeners: Mutex<Vec<OpenListener>>,
     /// The shadow policy that judges finished calls, if there is one.
@@ -226,13 +228,16 @@ impl Gateway {
         let revoked: HashSet<_> = once.filter(|name| !options.views.contains_key(*name)).cloned().collect();
         let rules = rules_digest(self.registry(), &options);
         let shown = Arc::new(ActiveOptions { options, rules, revoked });
-        *lock(&self.state.active) = Arc::clone(&shown);
-        self.state.edition.fetch_add(1, Ordering::SeqCst);
+        {
+            // Who sees the new rules sees the new edition too.
+            let mut active = lock(&self.state.active);
+            *active = Arc::clone(&shown);
+            self.state.edition.fetch_add(1, Ordering::SeqCst);
+        }
         self.state.waiting.withdraw_others(&rules);
         // Only after the revocation is in force, or a revoked principal could open a session again.
         lock(&self.stateless).retain(|principal, _| !shown.revoked.contains(&principal.name));
-        // Running calls keep their gates.
-        lock(&self.operator_gates).clear();
+        lock(&self.operator_gates).retire();
         if !same {
             self.state.registry.announce_changes();
         }
@@ -284,7 +289,7 @@ impl Gateway {
 
     /// Ends the calls of the API and the dashboard because the gateway stops; each gets an answer that says so.
     fn stop_operator_calls(&self) {
-        lock(&self.operator_gates).values().for_each(|gate| gate.stop_calls());
+        lock(&self.operator_gates).stop_calls();
     }
 
     /// Registers a listener for the dashboard and the metrics. `name` is a metric label, so there must be few of them.

@@ -21,7 +21,11 @@ impl Gate {
     /// Returns who calls now, and what the agent has seen as far as this process knows it. That is enough for lists of
     /// tools: what they promise is decided when a tool is called.
     pub(crate) fn circumstances(&self, client: &str, trace: Option<&str>, with_known: bool) -> Circumstances {
-        let context = self.store().local().recall(&self.agent_key(trace), with_known, self.idle());
+        let (memory, key) = (self.store().local(), self.agent_key(trace));
+        let context = match self.view().only_looks {
+            true => memory.peek(&key, with_known, self.idle()),
+            false => memory.recall(&key, with_known, self.idle()),
+        };
         self.circumstances_with(client, context)
     }
 

@@ -11,7 +11,6 @@ mod tools;
 mod trial;
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde::Deserialize;
@@ -24,7 +23,6 @@ use super::visible_servers::VisibleServers;
 use super::{Gateway, metrics};
 use crate::agent::RememberedAgent;
 use crate::calendar::{Utc, millis};
-use crate::gate::{Gate, GateView};
 use crate::lock::lock;
 use crate::logic::types::execution::Code;
 use crate::registry::{LogLine, LogPage, ReadinessReport, ServerStatus, state_name};
@@ -328,21 +326,6 @@ impl Gateway {
 
     fn warning(&self, warning: &crate::registry::Warning) -> Value {
         json!({"server": warning.server, "text": self.redact(&warning.text), "since": timestamp(warning.since)})
-    }
-
-    /// Returns the gate for API calls of this principal; its texts are written for people.
-    fn operator_gate(&self, principal: &Principal) -> Result<Arc<Gate>, ApiResponse> {
-        let mut gates = lock(&self.operator_gates);
-        if let Some(gate) = gates.get(principal) {
-            return Ok(Arc::clone(gate));
-        }
-        let mut view =
-            GateView { pass_through: false, listing: None, ..self.state.view(&principal.name).map_err(failed)? };
-        // Who shows no token has the name of the user who runs the gateway, but not the rights of an administrator.
-        view.agent.admin = principal.admin;
-        let gate = Arc::new(Gate::open(&self.state.registry, view.in_new_session()).map_err(failed)?);
-        gates.insert(principal.clone(), Arc::clone(&gate));
-        Ok(gate)
     }
 
     /// Returns a response without secrets.

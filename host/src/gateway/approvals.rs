@@ -131,8 +131,9 @@ struct PlaceGuard<'a> {
     decided: oneshot::Receiver<AdminDecision>,
 }
 
-impl Drop for PlaceGuard<'_> {
-    fn drop(&mut self) {
+impl PlaceGuard<'_> {
+    /// Leaves the list, and returns the decision if an admin was first.
+    fn leave(&mut self) -> Option<AdminDecision> {
         let left = {
             let mut calls = lock(&self.waiting.calls);
             let before = calls.len();
@@ -141,6 +142,46 @@ impl Drop for PlaceGuard<'_> {
         };
         if left {
             self.waiting.announce();
+        }
+        self.decided.try_recv().ok()
+    }
+}
+
+impl Drop for PlaceGuard<'_> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// A call that admins were asked about; it leaves their list on drop.
+pub(super) struct AskedAdmins<'a> {
+    state: &'a GatewayState,
+    place: PlaceGuard<'a>,
+    /// The rules by which the call needs an approval.
+    rules: RulesDigest,
+    limit: Duration,
+}
+
+impl AskedAdmins<'_> {
+    /// Waits for the decision of an admin or for that of the client, whichever is first. If the rules change meanwhile,
+    /// the call must be decided again.
+    pub(super) async fn decision(mut self, client: impl Future<Output = Consent>) -> Consent {
+        let decision = tokio::select! {
+            biased;
+            decision = tokio::time::timeout(self.limit, &mut self.place.decided) => match decision {
+                Ok(Ok(decision)) => decision,
+                Ok(Err(_)) => return Consent::Pending,
+                Err(_) => return Consent::Failed(format!("no admin decided it within {:?}", self.limit)),
+            },
+            decided = client => match self.place.leave() {
+                // This admin was told that the decision counts.
+                Some(decision) => decision,
+                None => return decided,
+            },
+        };
+        match decision.approved && self.state.rules() != self.rules {
+            true => Consent::Pending,
+            false => Consent::Admin(decision),
         }
     }
 }
@@ -156,14 +197,20 @@ impl GatewayState {
         self.active().rules
     }
 
-    /// Shows a call to admins, and waits until one of them decides it, for at most `limit`. If the rules change meanwhile,
-    /// the call must be decided again.
-    pub(super) async fn ask_admins(&self, principal: &str, question: &Question, limit: Duration) -> Consent {
-        let rules = self.rules();
-        if let Err(revoked) = self.view(principal) {
-            return Consent::Failed(revoked.to_string());
+    /// Shows a call to admins, who then have until the limit to decide it. If the rules are not those any more by which
+    /// the call needs an approval, it must be decided again.
+    pub(super) fn show_to_admins(
+        &self,
+        principal: &str,
+        question: &Question,
+        limit: Duration,
+        rules: RulesDigest,
+    ) -> Result<AskedAdmins<'_>, Consent> {
+        if self.rules() != rules {
+            return Err(Consent::Pending);
         }
-        let Some(id) = random::<16>() else { return Consent::NoApprover };
+        self.view(principal).map_err(|revoked| Consent::Failed(revoked.to_string()))?;
+        let id = random::<16>().ok_or(Consent::NoApprover)?;
         let since = SystemTime::now();
         let shown = ShownCall {
             id: hex(&id),
@@ -172,15 +219,8 @@ impl GatewayState {
             since,
             until: since + limit,
         };
-        let mut place = match self.waiting.enter(shown, rules) {
-            Ok(place) => place,
-            Err(full) => return Consent::Failed(full.to_owned()),
-        };
-        match tokio::time::timeout(limit, &mut place.decided).await {
-            Ok(Ok(decision)) if !decision.approved || self.rules() == rules => Consent::Admin(decision),
-            Ok(_) => Consent::Pending,
-            Err(_) => Consent::Failed(format!("no admin decided it within {limit:?}")),
-        }
+        let place = self.waiting.enter(shown, rules).map_err(|full| Consent::Failed(full.to_owned()))?;
+        Ok(AskedAdmins { state: self, place, rules, limit })
     }
 
     /// Uses the answer to a sealed question about this call, and returns it if it counts: one approval starts one call,
@@ -267,7 +307,10 @@ mod tests {
         assert!(place.decided.try_recv().is_err() && waiting.list().len() == 1);
         assert_eq!(waiting.decide("1", says("bob", true), &RULES), Ok(()));
         assert_eq!(waiting.decide("1", says("eve", false), &RULES), Err(UnusableDecision::Unknown));
-        assert_eq!(place.decided.try_recv().unwrap(), says("bob", true));
+        assert_eq!(place.leave(), Some(says("bob", true)), "also if the client decides before the call hears of it");
+        let mut place = waiting.enter(shown("2", "ann", 2), RULES).unwrap();
+        assert_eq!(place.leave(), None);
+        assert_eq!(waiting.decide("2", says("bob", true), &RULES), Err(UnusableDecision::Unknown));
     }
 
     #[test]

@@ -45,6 +45,11 @@ pub trait ClientSink: Send + Sync + 'static {
     fn wait_for_room(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
+
+    /// Waits until the client is gone, as far as that can be known.
+    fn closed(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// Why a message was not sent.

@@ -145,7 +145,7 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
             Err(error) => return failure(400, &error),
         },
         ["rules"] => gateway.rules(),
-        ["candidate"] => gateway.try_candidate(&request.body).await.unwrap_or_else(|error| error),
+        ["candidate"] => gateway.try_candidate(principal, &request.body).await.unwrap_or_else(|error| error),
         ["servers", server, action] => match gateway.act(server, action) {
             Some(reply) => reply,
             None => return failure(404, NO_PAGE),
@@ -236,7 +236,7 @@ fn read_parameters(text: &str, path: &[&str]) -> Result<Parameters, String> {
     Ok(Parameters { query, labels, limit: limit.unwrap_or(100), recorded, after, other, filter })
 }
 
-/// Sends an event whenever something has changed, at most ten times a second.
+/// Sends an event whenever something has changed, at most four times a second.
 fn events(gateway: &Arc<Gateway>) -> PageResponse {
     let (sender, receiver) = mpsc::channel(4);
     let gateway = Arc::clone(gateway);
@@ -323,4 +323,4 @@ const NO_PAGE: &str = "the API has no such page: it has servers, servers/ID/enab
                        metrics";
 /// The methods of a read-only page.
 const READ: &str = "GET, HEAD";
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(250);

@@ -1,4 +1,5 @@
-//! Answers questions of operators that take longer than a request may block: one at a time, after the calls.
+//! Answers questions of operators that take longer than a request may block: after the calls, one of admins and one of
+//! others at a time.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,14 +9,19 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
 use super::api::{ApiResponse, error};
+use super::client::Principal;
 use crate::shadow::yield_to_others;
 
-/// Answers one question at a time, on a thread with a low priority.
-pub(super) struct SlowQueries(Arc<Semaphore>);
+/// Answers questions on threads with a low priority. Others cannot keep admins waiting.
+pub(super) struct SlowQueries {
+    admins: Arc<Semaphore>,
+    others: Arc<Semaphore>,
+}
 
 impl Default for SlowQueries {
     fn default() -> Self {
-        SlowQueries(Arc::new(Semaphore::new(1)))
+        let one = || Arc::new(Semaphore::new(1));
+        SlowQueries { admins: one(), others: one() }
     }
 }
 
@@ -24,10 +30,12 @@ impl SlowQueries {
     /// before it takes too long.
     pub(super) async fn run<T: Send + 'static>(
         &self,
+        principal: &Principal,
         question: impl FnOnce(Instant) -> T + Send + 'static,
     ) -> Result<T, ApiResponse> {
         let busy = || error(503, "the gateway is answering another question: try again in a moment");
-        let permit = timeout(QUEUE, Arc::clone(&self.0).acquire_owned()).await;
+        let turns = if principal.admin { &self.admins } else { &self.others };
+        let permit = timeout(QUEUE, Arc::clone(turns).acquire_owned()).await;
         let permit = permit.map_err(|_| busy())?.map_err(|_| busy())?;
         let (sender, receiver) = oneshot::channel();
         let work = move || {

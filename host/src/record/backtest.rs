@@ -110,7 +110,7 @@ impl Backtest {
     ) -> Result<BacktestReport, BacktestError> {
         let (candidate, unusable) = self.candidate.checked(&self.options)?;
         let shared = BacktestContext {
-            parts: FolderParts::of(&folder::distinct(&self.dirs)),
+            parts: FolderParts::of(&folder::distinct(&self.dirs)).within(until),
             candidate,
             filter: &self.filter,
             options: &self.options,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use super::line::FIRST;
 use super::merge::MergedLines;
@@ -13,6 +14,8 @@ use crate::logic::types::Tool;
 pub(super) struct FolderParts {
     dirs: Vec<PathBuf>,
     folders: Vec<SharedParts>,
+    /// When the search for the latest tools ends.
+    until: Option<Instant>,
     /// The latest tools of each server, by their folder and digest; found when they are first needed.
     last: OnceLock<BTreeMap<String, (usize, String)>>,
 }
@@ -21,7 +24,12 @@ impl FolderParts {
     /// Opens the shared parts of the records in these folders.
     pub(super) fn of(dirs: &[PathBuf]) -> Self {
         let folders = dirs.iter().map(|dir| SharedParts::of(dir)).collect();
-        FolderParts { dirs: dirs.to_vec(), folders, last: OnceLock::new() }
+        FolderParts { dirs: dirs.to_vec(), folders, until: None, last: OnceLock::new() }
+    }
+
+    /// Knows no server's latest tools if finding them takes longer: that reads all records.
+    pub(super) fn within(self, until: Instant) -> Self {
+        FolderParts { until: Some(until), ..self }
     }
 
     /// Returns the parts of one folder, by its index.
@@ -50,6 +58,10 @@ impl FolderParts {
         let (sign, mut line) = (memchr::memmem::Finder::new(CATALOG), Vec::new());
         let Ok(mut lines) = MergedLines::of(&self.dirs) else { return BTreeMap::new() };
         while let Ok(Some((spot, _))) = lines.next(&mut line) {
+            if self.until.is_some_and(|until| Instant::now() >= until) {
+                // The latest so far may not be the latest of all.
+                return BTreeMap::new();
+            }
             for found in sign.find_iter(&line).map(|found| found + CATALOG.len()) {
                 let Some(Ok(digest)) = line.get(found..found + FIRST.len()).map(str::from_utf8) else { continue };
                 match catalogs.get_mut(digest) {

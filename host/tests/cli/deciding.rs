@@ -1,9 +1,11 @@
 //! Tests what admins see in the place of another principal, and resources and prompts in the API.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use crate::place::{Place, and, demo, each, fixture};
-use crate::serving::{Serving, Web};
+use crate::serving::{LONG, Serving, Web};
 
 fn token(who: &str) -> String {
     format!("{who}-0123456789-token")
@@ -13,12 +15,15 @@ fn token(who: &str) -> String {
 fn served() -> (Place, Serving, String) {
     let principal = |name: &str, more: Value| and(json!({"principal": name, "token": token(name)}), more);
     let place = Place::configured(&json!({
-        "servers": {"demo": and(demo(), json!({"ask": ["echo"]})), "other": fixture("ok")},
+        "servers": {
+            "demo": and(demo(), json!({"ask": ["echo"]})), "other": fixture("ok"),
+            "own": and(fixture("ok"), json!({"eager": true, "shared": false})),
+        },
         "rules": [
             {"name": "budget", "tools": ["demo.add"], "limit": {"calls": 1, "per": "1h"}},
         ],
         "gateway": {"tokens": [
-            principal("ann", json!({"servers": {"demo": ["add", "echo"]}})),
+            principal("ann", json!({"servers": {"demo": ["add", "echo"], "own": ["do"]}})),
             principal("bob", json!({"admin": true})),
         ]},
     }));
@@ -45,11 +50,26 @@ fn an_admin_sees_what_another_principal_would_see_and_be_told_and_nothing_happen
         assert_eq!(status, 200, "{told}");
         told
     };
+    let state = |server: &str| {
+        let (_, told) = ask(&address, "bob", "GET servers", &Value::Null);
+        let all = told["servers"].as_array().unwrap();
+        all.iter().find(|one| one["server"] == server).unwrap()["state"].as_str().unwrap().to_owned()
+    };
+    let since = Instant::now();
+    while state("own") != "ready" {
+        assert!(since.elapsed() < LONG, "it starts with the gateway");
+        std::thread::yield_now();
+    }
     let told = decide("demo__add", json!({"a": 1, "b": 2}));
     assert_eq!(told["code"], "server-unavailable", "a question connects nothing: {told}");
     assert!(told["text"].as_str().unwrap().contains("has not listed its tools yet"), "{told}");
     let (_, seen) = ask(&address, "bob", "GET mcp/tools?as=ann", &Value::Null);
     assert_eq!(seen["tools"], json!([]), "nor does a list: {seen}");
+    assert_eq!(
+        (state("demo"), state("own")),
+        ("dormant".to_owned(), "ready".to_owned()),
+        "not for this principal either"
+    );
     let (_, own) = ask(&address, "bob", "GET mcp/tools", &Value::Null);
     assert_eq!(own["principals"], json!(["ann", "bob", "local"]));
     assert!(own["tools"].as_array().unwrap().len() > 4, "{own}");

@@ -239,13 +239,13 @@ fn a_candidate_is_compared_and_replayed_and_changes_nothing() {
 
 #[test]
 fn a_candidate_reads_nothing_of_this_machine_and_only_admins_may_send_one() {
-    let place = place();
+    let place = place().set("TOOL", "echo");
     let (_serving, address) = serving(&place, &[]);
     let sent = |token, body: &str| ask(&address, token, "POST /api/v1/candidate", body);
     let (trap, file) = (place.path("trap"), place.file("secret", SECRET));
     let text = format!(
         "version: 1\nallow_commands: true\nservers:\n  demo: {{command: 'touch', args: ['{0}'], env: {{A: '${{cmd:touch {0}}}', \
-         B: '${{KEY}}', C: '${{file:{1}}}'}}, env_file: '{1}', deny: ['${{KEY}}', '${{file:{1}}}']}}\n  new: {{command: touch, args: ['{0}']}}\n\
+         B: '${{KEY}}', C: '${{file:{1}}}'}}, env_file: '{1}', deny: ['${{TOOL}}', '${{file:{1}}}']}}\n  new: {{command: touch, args: ['{0}']}}\n\
          rules: [{{name: r, tools: ['demo.*'], when: '${{KEY}}' , then: deny}}]\n",
         trap.display(),
         file.display()
@@ -253,6 +253,8 @@ fn a_candidate_reads_nothing_of_this_machine_and_only_admins_may_send_one() {
     let without_rule = text.split("rules:").next().unwrap();
     let reply = sent(Some(OPS), &json!({"text": without_rule, "name": "../../etc/passwd"}).to_string());
     let answer = json_of(&reply);
+    let unusable = answer["unusable_servers"][0]["reason"].as_str().unwrap();
+    assert!(unusable.contains("servers.demo.deny[0]: \"${TOOL}\" is not a valid glob"), "as it is written: {unusable}");
     assert_eq!((reply.status, &answer["unlisted"]), (200, &json!(["new"])), "{reply:?}");
     assert!(answer["calls"].is_null() && answer["calls_problem"].as_str().unwrap().contains("no records"), "{answer}");
     assert!(!reply.body.contains(SECRET) && !reply.body.contains("passwd") && !trap.exists(), "{reply:?}");

@@ -85,7 +85,7 @@ impl Gateway {
         let question = self.access_question(principal, &query)?;
         let labels = query.labels;
         let cache = Arc::clone(&self.access_answers);
-        let answer = self.slow_queries.run(move |until| {
+        let answer = self.slow_queries.run(principal, move |until| {
             // Somebody else may have asked the same meanwhile.
             if let Some(known) = cache.get(&key) {
                 return Ok(known);

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::call_filter::CallFilter;
+use super::super::client::Principal;
 use super::super::recent::CallPage;
 use super::super::recorded::RecordFolders;
 use super::super::{Gateway, GatewayState};
@@ -48,7 +49,11 @@ struct CandidateQuestion {
 
 impl Gateway {
     /// Tells what the configuration in this text would change. Nothing changes in the gateway.
-    pub(in crate::gateway) async fn try_candidate(&self, body: &[u8]) -> Result<ApiResponse, ApiResponse> {
+    pub(in crate::gateway) async fn try_candidate(
+        &self,
+        principal: &Principal,
+        body: &[u8],
+    ) -> Result<ApiResponse, ApiResponse> {
         if body.len() > MOST_BYTES {
             return Err(error(413, &format!("a candidate may have up to {MOST_BYTES} bytes")));
         }
@@ -74,7 +79,7 @@ impl Gateway {
             recent,
             filter,
         };
-        let answer = self.slow_queries.run(move |until| trial.answer(&question, until)).await??;
+        let answer = self.slow_queries.run(principal, move |until| trial.answer(&question, until)).await??;
         Ok(self.redacted(&answer.to_string()))
     }
 }

@@ -17,7 +17,7 @@ use crate::session::ListKind;
 impl Gateway {
     /// Lists the resources and templates of the servers that the principal may use, which are started if they can be.
     pub async fn resources(&self, principal: &Principal) -> Result<ApiResponse, ApiResponse> {
-        let gate = self.operator_gate(principal)?;
+        let gate = self.operator_gate(principal).map_err(failed)?;
         let (resources, templates) =
             futures_util::future::join(list(&gate, ListKind::Resources), list(&gate, ListKind::Templates)).await;
         let ((resources, failed), (templates, _)) = (resources?, templates?);
@@ -30,7 +30,7 @@ impl Gateway {
 
     /// Lists the prompts of the servers that the principal may use, which are started if they can be.
     pub async fn prompts(&self, principal: &Principal) -> Result<ApiResponse, ApiResponse> {
-        let (prompts, failed) = list(&*self.operator_gate(principal)?, ListKind::Prompts).await?;
+        let (prompts, failed) = list(&*self.operator_gate(principal).map_err(failed)?, ListKind::Prompts).await?;
         let mut body = JsonObject::default();
         body.set("prompts", &prompts);
         body.set("failed", &failed);
@@ -48,7 +48,7 @@ impl Gateway {
         }
         let wrong = |_| error(400, "send {\"uri\": …}, with \"server\" if several have it");
         let Body { uri, server } = serde_json::from_slice(body).map_err(wrong)?;
-        let gate = self.operator_gate(principal)?;
+        let gate = self.operator_gate(principal).map_err(failed)?;
         self.content(gate.read_resource(&uri, server.as_deref()).await)
     }
 
@@ -65,7 +65,7 @@ impl Gateway {
         let wrong = |_| error(400, "send {\"server\": …, \"name\": …, \"arguments\": an object of texts}");
         let Body { server, name, arguments } = serde_json::from_slice(body).map_err(wrong)?;
         bounds::check_prompt_name(&name).map_err(|RpcError { message, .. }| error(400, &message))?;
-        let gate = self.operator_gate(principal)?;
+        let gate = self.operator_gate(principal).map_err(failed)?;
         self.content(gate.prompt(&server, &name, &to_raw(&arguments)).await)
     }
 

@@ -61,7 +61,7 @@ impl Gateway {
 
     /// Returns the gate of the principal, or of another one in whose place an admin asks.
     pub(super) fn gate_for(&self, principal: &Principal, other: Option<&str>) -> Result<Arc<Gate>, ApiResponse> {
-        let Some(name) = other else { return self.operator_gate(principal) };
+        let Some(name) = other else { return self.operator_gate(principal).map_err(failed) };
         if !principal.admin {
             return Err(error(403, "only admins see what another principal would see; admin: true is needed"));
         }
@@ -69,7 +69,7 @@ impl Gateway {
             return Err(error(404, &format!("no principal {name:?} is configured")));
         }
         let view = self.state.view(name).map_err(failed)?;
-        self.operator_gate(&Principal { name: name.to_owned(), admin: view.agent.admin })
+        self.looking_gate(&Principal { name: name.to_owned(), admin: view.agent.admin }).map_err(failed)
     }
 
     /// Returns the names of all principals.

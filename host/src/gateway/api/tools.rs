@@ -84,7 +84,7 @@ impl Gateway {
     /// Reports about how many tokens the definitions of the tools take that the principal may use, and how many clients
     /// would be shown with search. Only admins see what filters leave out.
     pub async fn tool_costs(&self, principal: &Principal) -> Result<ApiResponse, ApiResponse> {
-        let gate = self.operator_gate(principal)?;
+        let gate = self.operator_gate(principal).map_err(failed)?;
         list_missing(&gate).await;
         gate.take_known();
         let style = self.state.expose.is_none().then(|| self.client_style(&gate));

@@ -1,5 +1,6 @@
 //! Tool calls of operators, who are asked themselves where a rule wants a person.
 
+use std::future::pending;
 use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::approvals::time_to_decide;
 use super::super::client::Principal;
-use super::super::seal::ApprovalStage;
+use super::super::seal::{ApprovalStage, RulesDigest};
 use super::super::{Gateway, GatewayState, bounds};
 use super::{ApiResponse, error, failed};
 use crate::gate::{ApprovalText, Approve, CallEvent, CallOptions, Consent, Gate, GateError, OnEvent};
@@ -66,11 +67,14 @@ impl Gateway {
             return Err(error(400, "no call is made as another principal: POST mcp/decide says what would be decided"));
         }
         loop {
-            let gate = self.operator_gate(principal)?;
+            // Before the gate, which must not be older than the rules.
+            let rules = self.state.rules();
+            let gate = self.operator_gate(principal).map_err(failed)?;
             let asker = Arc::new(OperatorQuestion {
                 state: Arc::clone(&self.state),
                 gate: Arc::clone(&gate),
                 principal: principal.name.clone(),
+                rules,
                 can_ask: body.ask,
                 given: body.approval.as_ref().map(|given| (rpc::quote(&given.state), given.approve)),
                 question: OnceLock::new(),
@@ -113,6 +117,8 @@ struct OperatorQuestion {
     state: Arc<GatewayState>,
     gate: Arc<Gate>,
     principal: String,
+    /// The rules by which the call is decided.
+    rules: RulesDigest,
     can_ask: bool,
     /// The sealed state of an earlier question, as JSON, and what the person answered.
     given: Option<(String, bool)>,
@@ -120,12 +126,23 @@ struct OperatorQuestion {
     question: OnceLock<Value>,
 }
 
+impl OperatorQuestion {
+    async fn ask_admins(&self, question: &Question) -> Consent {
+        let limit = time_to_decide(&self.gate, question);
+        match self.state.show_to_admins(&self.principal, question, limit, self.rules) {
+            // When the caller goes, the call is dropped.
+            Ok(asked) => asked.decision(pending()).await,
+            Err(refused) => refused,
+        }
+    }
+}
+
 impl Approve for OperatorQuestion {
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Consent> {
         Box::pin(async move {
             let (state, approvers) = (&self.state, self.state.approvers());
             if !approvers.has_client() {
-                return state.ask_admins(&self.principal, question, time_to_decide(&self.gate, question)).await;
+                return self.ask_admins(question).await;
             }
             let subject = state.subject(&self.principal, question);
             let given = self.given.as_ref().and_then(|(sealed, approve)| Some((state.sealer.read(sealed)?, *approve)));
@@ -148,7 +165,7 @@ impl Approve for OperatorQuestion {
                 return Consent::Pending;
             }
             match approvers.has_admins() {
-                true => state.ask_admins(&self.principal, question, time_to_decide(&self.gate, question)).await,
+                true => self.ask_admins(question).await,
                 false => Consent::NoApprover,
             }
         })

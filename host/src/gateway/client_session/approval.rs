@@ -4,10 +4,9 @@
 //! input, and sends the call again with the answer; the client holds the sealed state in between, so the gateway
 //! does not store the call. If admins may decide, the call waits for them too.
 
-use std::pin::pin;
+use std::future::pending;
 use std::time::Duration;
 
-use futures_util::future::{Either, select};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -36,37 +35,54 @@ impl Approve for ClientRequest {
 }
 
 impl ClientRequest {
-    /// Asks a client with a session, an admin, or both, for as long as the call may take. If the rules changed meanwhile,
-    /// an approval does not count and the call must be decided again.
+    /// Asks a client with a session, an admin, or both, for as long as the call may take. If the rules changed since the
+    /// call was decided, an approval does not count and it must be decided again.
     async fn ask_person(&self, client: &ClientSession, question: &Question) -> Consent {
-        let approvers = client.gateway.approvers();
+        let (gateway, approvers) = (&client.gateway, client.gateway.approvers());
         let limit = time_to_decide(&client.gate, question);
-        let admins = || client.gateway.ask_admins(&client.name, question, limit);
-        let takes_forms = approvers.has_client() && self.can_show_forms();
+        let by_form = async {
+            match approvers.has_client() && self.can_show_forms() {
+                true => self.ask_by_form(client, question, limit).await,
+                false => Consent::NoApprover,
+            }
+        };
         if !approvers.has_admins() {
-            return if takes_forms { self.ask_by_form(client, question, limit).await } else { Consent::NoApprover };
+            return by_form.await;
         }
-        if !takes_forms {
-            return admins().await;
-        }
-        match select(pin!(self.ask_by_form(client, question, limit)), pin!(admins())).await {
-            // The client cannot be asked any more, or the list of the admins is full: the others still may decide.
-            Either::Left((Consent::NoApprover, admins)) => admins.await,
-            Either::Right((Consent::Failed(why), client)) => match client.await {
-                Consent::NoApprover => Consent::Failed(why),
+        let asked = match gateway.show_to_admins(&client.name, question, limit, self.rules()) {
+            Ok(asked) => asked,
+            Err(Consent::Pending) => return Consent::Pending,
+            // The list of the admins is full: the client still may decide.
+            Err(refused) => {
+                return match by_form.await {
+                    Consent::NoApprover => refused,
+                    decided => decided,
+                };
+            }
+        };
+        let by_client = async {
+            match by_form.await {
+                // It cannot be asked, or not any more: admins decide for as long as it waits.
+                Consent::NoApprover => {
+                    self.sink.closed().await;
+                    Consent::Failed("its caller has gone".to_owned())
+                }
                 decided => decided,
-            },
-            Either::Left((first, _)) | Either::Right((first, _)) => first,
-        }
+            }
+        };
+        asked.decision(by_client).await
     }
 
     async fn ask_by_form(&self, client: &ClientSession, question: &Question, limit: Duration) -> Consent {
-        let rules = client.gateway.rules();
+        let is_outdated = || client.gateway.rules() != self.rules();
+        if is_outdated() {
+            return Consent::Pending;
+        }
         let form = form(client, question).to_string();
         match client.questions.ask(Topic::Elicitation, &form, &*self.sink, limit).await {
             Err(_) => Consent::NoApprover,
             Ok(answer) if !is_yes(&answer) => Consent::No,
-            Ok(_) if client.gateway.rules() != rules => Consent::Pending,
+            Ok(_) if is_outdated() => Consent::Pending,
             Ok(_) => Consent::Yes,
         }
     }
@@ -108,7 +124,11 @@ impl ClientRequest {
             }
             None if approvers.has_admins() => {
                 let limit = time_to_decide(&client.gate, question);
-                let consent = gateway.ask_admins(&client.name, question, limit).await;
+                let consent = match gateway.show_to_admins(&client.name, question, limit, self.rules()) {
+                    // When the client goes, its call is dropped.
+                    Ok(asked) => asked.decision(pending()).await,
+                    Err(refused) => refused,
+                };
                 if matches!(&consent, Consent::Admin(decision) if decision.approved) {
                     // For the next rounds of a server that asks for input.
                     let _ = self.approval.approved.set(subject);

@@ -50,6 +50,7 @@ pub(super) async fn call(context: &RequestContext<'_>) -> Result<String, RpcErro
         ..CallOptions::default()
     };
     let mut called = loop {
+        request.use_current_rules(client);
         let id = call.id.clone();
         // Boxed: the future around it is moved several times before it runs, and would be ten times as large.
         match Box::pin(client.gate.call(call, &options)).await {
@@ -62,7 +63,6 @@ pub(super) async fn call(context: &RequestContext<'_>) -> Result<String, RpcErro
             return Ok(question.clone());
         }
         // The rules changed while the person decided, so the call is decided again.
-        client.sync_view();
         call = ToolCall { id, ..make() };
     };
     let outcome = outcome::is_wanted(message.params()).then(|| outcome::describe(client, &called));

@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -13,7 +13,9 @@ use super::request_context::RequestContext;
 use super::{ClientSession, questions};
 use crate::failure::RpcError;
 use crate::gateway::client::ClientSink;
+use crate::gateway::seal::RulesDigest;
 use crate::json::{JsonObject, to_raw};
+use crate::lock::lock;
 use crate::rpc::code::INTERNAL_ERROR;
 use crate::session::{ActiveCallers, Era, Handler, MODERN_VERSION, NullHandler, ServerQuestion, Topic, Topics};
 use crate::transport::BoxFuture;
@@ -28,6 +30,8 @@ pub(super) struct ClientRequest {
     pub(super) capabilities: Arc<str>,
     /// The approval of the request, if a rule requires one.
     pub(super) approval: Approval,
+    /// The rules by which the request is decided.
+    rules: Mutex<RulesDigest>,
     server: OnceLock<String>,
     /// The connection that it was last sent on.
     connection: AtomicU64,
@@ -47,12 +51,24 @@ impl ClientRequest {
             sink: Arc::clone(&context.envelope.sink),
             capabilities: Arc::clone(&context.capabilities),
             approval: Approval::default(),
+            rules: Mutex::new(context.client.gateway.rules()),
             server: OnceLock::new(),
             connection: AtomicU64::new(0),
             active: AtomicUsize::new(0),
             idle: Notify::new(),
             undelivered: OnceLock::new(),
         })
+    }
+
+    /// Returns the rules by which the request is decided.
+    pub(super) fn rules(&self) -> RulesDigest {
+        *lock(&self.rules)
+    }
+
+    /// Has the request decided by the rules in force: those before may be older than what the gate then uses, not newer.
+    pub(super) fn use_current_rules(&self, client: &ClientSession) {
+        *lock(&self.rules) = client.gateway.rules();
+        client.sync_view();
     }
 
     /// Notes that a server works on the request.

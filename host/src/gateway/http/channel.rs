@@ -27,6 +27,8 @@ pub(super) struct EventChannel {
     state: Mutex<State>,
     /// Wakes writers that found the stream full when an event is read.
     room: Notify,
+    /// Wakes who waits for the end of the stream.
+    end: Notify,
 }
 
 impl EventChannel {
@@ -38,7 +40,15 @@ impl EventChannel {
         usage: Option<Arc<PrincipalUsage>>,
     ) -> Arc<Self> {
         let state = Mutex::new(State { first: 1, next: 1, open: true, ..State::default() });
-        Arc::new(EventChannel { id, most: most.max(1), load: limiter, usage, state, room: Notify::new() })
+        Arc::new(EventChannel {
+            id,
+            most: most.max(1),
+            load: limiter,
+            usage,
+            state,
+            room: Notify::new(),
+            end: Notify::new(),
+        })
     }
 
     /// Creates another stream of the same session, whose events are kept and count against this usage.
@@ -97,6 +107,7 @@ impl EventChannel {
         state.open = false;
         state.wake();
         self.notify_room(&mut state);
+        self.end.notify_waiters();
     }
 
     /// Ends the stream.
@@ -222,6 +233,16 @@ impl ClientSink for EventChannel {
             tokio::select! {
                 () = own => {}
                 () = all => {}
+            }
+        })
+    }
+
+    fn closed(&self) -> BoxFuture<'_, ()> {
+        // From here on no notification is missed.
+        let end = self.end.notified();
+        Box::pin(async move {
+            if !self.is_over() {
+                end.await;
             }
         })
     }

@@ -23,31 +23,55 @@ pub(super) struct AccessComparison<'a> {
 /// The view of a principal before and after; `None` if the configuration does not know it.
 type ViewPair = (Option<GateView>, Option<GateView>);
 
+/// Changes: all are counted, and the first are kept.
+#[derive(Default)]
+struct FoundChanges {
+    granted: usize,
+    taken: usize,
+    first: Vec<AccessChange>,
+}
+
+impl FoundChanges {
+    /// Counts these changes, and keeps as many as there is room for beside `listed` others.
+    fn of(changes: Vec<AccessChange>, listed: usize) -> Self {
+        let granted = changes.iter().filter(|change| change.direction() == ChangeDirection::Granted).count();
+        let taken = changes.len() - granted;
+        let first = changes.into_iter().take(MOST_CHANGES.saturating_sub(listed)).collect();
+        FoundChanges { granted, taken, first }
+    }
+
+    /// Adds the changes of a principal.
+    fn add(&mut self, principal: &str, own: &Self) {
+        self.granted += own.granted;
+        self.taken += own.taken;
+        let listed = own.first.iter().take(MOST_CHANGES.saturating_sub(self.first.len()));
+        self.first.extend(listed.map(|change| AccessChange { principal: principal.to_owned(), ..change.clone() }));
+    }
+}
+
 impl AccessComparison<'_> {
     /// Describes what the candidate grants and takes, as far as it is found until this time.
     pub(super) fn answer(&self, until: Instant) -> Result<Value, GateError> {
         let (found, left) = self.find(until)?;
-        let count = |direction| found.iter().filter(|change| change.direction() == direction).count();
-        let shown = found.iter().take(MOST_CHANGES).map(|change| self.describe(change));
         Ok(json!({
-            "granted": count(ChangeDirection::Granted),
-            "taken": count(ChangeDirection::Taken),
-            "changes": shown.collect::<Vec<_>>(),
+            "granted": found.granted,
+            "taken": found.taken,
+            "changes": found.first.iter().map(|change| self.describe(change)).collect::<Vec<_>>(),
             // Those for whom there was no time.
             "not_compared": left,
         }))
     }
 
-    fn find(&self, until: Instant) -> Result<(Vec<AccessChange>, Vec<String>), GateError> {
+    fn find(&self, until: Instant) -> Result<(FoundChanges, Vec<String>), GateError> {
         let (before, after) = (&*self.trial.current, self.after);
         let mut logic = Supervisor::new(self.trial.component.clone()).map_err(GateError::Logic)?;
         let old = AccessSurvey::new(&mut logic, before, &self.trial.offers, self.labels)?;
         let new = AccessSurvey::new(&mut logic, after, &self.trial.offers, self.labels)?;
-        let mut found = admin_changes(before, after);
+        let mut found = FoundChanges::of(admin_changes(before, after), 0);
         let digest = self.trial.component.digest();
         let (mut then, mut now) = (SharedRights::new(&old, digest), SharedRights::new(&new, digest));
         let sees_callers = !(then.ignores_callers() && now.ignores_callers());
-        let mut known: Vec<(ViewPair, Vec<AccessChange>)> = Vec::new();
+        let mut known: Vec<(ViewPair, FoundChanges)> = Vec::new();
         let mut left = Vec::new();
         for (name, pair) in self.views() {
             if Instant::now() >= until {
@@ -55,9 +79,8 @@ impl AccessComparison<'_> {
                 continue;
             }
             let anonymous = (pair.0.as_ref().map(GateView::anonymous), pair.1.as_ref().map(GateView::anonymous));
-            let alike = known.iter().find(|(known, _)| !sees_callers && *known == anonymous);
-            if let Some((_, alike)) = alike {
-                found.extend(alike.iter().map(|change| AccessChange { principal: name.clone(), ..change.clone() }));
+            if let Some((_, alike)) = known.iter().find(|(known, _)| *known == anonymous) {
+                found.add(&name, alike);
                 continue;
             }
             let mut side = |survey: &AccessSurvey<'_>, shared: &mut SharedRights<'_>, view: &Option<GateView>| {
@@ -65,8 +88,11 @@ impl AccessComparison<'_> {
                 Ok::<_, GateError>(AccessMatrix::of_one(survey.tools(), rights.map(|rights| (&*name, rights))))
             };
             let own = changes(&side(&old, &mut then, &pair.0)?, &side(&new, &mut now, &pair.1)?);
-            found.extend(own.iter().cloned());
-            known.push((anonymous, own));
+            let own = FoundChanges::of(own, found.first.len());
+            found.add(&name, &own);
+            if !sees_callers {
+                known.push((anonymous, own));
+            }
         }
         Ok((found, left))
     }

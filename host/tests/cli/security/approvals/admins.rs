@@ -1,8 +1,10 @@
 //! Tests that an admin other than the caller decides a waiting call, and that nothing else opens it.
 
+use std::fs::File;
 use std::io::Write;
 use std::net::TcpStream;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -226,7 +228,14 @@ fn a_call_waits_for_as_long_as_its_caller_and_its_rules() {
     client.post(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}));
     gateway.waiting(0);
     drop(events);
-    // A client without a session is gone when it hangs up.
+    // A client that hangs up is gone, since it has no event id to come back with.
+    drop({
+        let events = stream_of(&client, &legacy_call(2));
+        gateway.waiting(1);
+        events
+    });
+    gateway.waiting(0);
+    // So is one without a session.
     let message =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": formless(&json!({}))}).to_string();
     let mut stream = TcpStream::connect(&gateway.address).unwrap();
@@ -258,6 +267,39 @@ fn a_call_waits_for_as_long_as_its_caller_and_its_rules() {
         // By the new rules, nobody is asked.
         gateway.reload("admins", &json!({"deny": ["do"]}));
         gateway.waiting(0);
+        let denied = called.join().unwrap();
+        assert_eq!(denied["code"], -32602, "{denied}");
+    });
+    assert!(calls(&gateway.file).is_empty());
+}
+
+#[test]
+fn a_call_that_waited_for_its_server_is_decided_by_the_rules_that_hold_then() {
+    let gateway = Gateway::open("admins", json!({}));
+    let pipe = gateway.place.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // The server starts when there is a line in the pipe.
+    let mut args = vec![json!("-c"), json!("read line < \"$0\"; exec \"$@\""), json!(pipe)];
+    args.push(gateway.server["command"].clone());
+    args.extend(gateway.server["args"].as_array().unwrap().iter().cloned());
+    let late = json!({"command": "sh", "args": args});
+    gateway.reload("admins", &late);
+    let since = Instant::now();
+    let in_time = || assert!(since.elapsed() < LONG);
+    std::thread::scope(|scope| {
+        let api = &gateway.api;
+        let called = scope.spawn(|| api.modern("ann", &formless(&json!({}))));
+        while api.api("carl", "GET servers", "").1["servers"][0]["state"] != "connecting" {
+            in_time();
+            std::thread::yield_now();
+        }
+        gateway.reload("admins", &and(late, json!({"deny": ["do"]})));
+        let mut pipe = File::options().read(true).write(true).open(pipe).unwrap();
+        pipe.write_all(b"\n\n\n").unwrap();
+        while !called.is_finished() {
+            in_time();
+            assert!(gateway.waiting(0).is_empty(), "nobody is asked by rules that hold no more");
+        }
         let denied = called.join().unwrap();
         assert_eq!(denied["code"], -32602, "{denied}");
     });
@@ -331,8 +373,6 @@ fn the_list_is_bounded_and_a_call_beyond_it_is_refused() {
     assert!(called["message"].as_str().unwrap().contains("too many calls of this principal wait"), "{called}");
     assert!(calls(&gateway.file).is_empty());
     drop(waiting);
-    // Until then, the client could resume its streams.
-    client.request("DELETE /mcp", "localhost", &[], "");
     gateway.waiting(0);
 }
 
