@@ -8,11 +8,9 @@ The gateway at URL has the demo server under the id `demo` and names in the doub
 import argparse
 import json
 import sys
-from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
-from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -29,6 +27,8 @@ HOSTILE = r"""[{"name": "evil__markup", "server": "evil", "tool": "markup",
     "reference": {"$ref": "#/constructor/prototype"}, "any": {"anyOf": [null, 1]}}}},
   {"name": "evil__deep", "server": "evil", "tool": "deep", "description": "LONG", "inputSchema": DEEP}, """
 HOSTILE = HOSTILE.replace("LONG", "x" * 5000).replace("DEEP", '{"a":' * 20000 + "1" + "}" * 20000)
+
+SLOW = 60  # seconds, for what the gateway answers after everything else
 
 HOSTILE_NAME = "\u202e<img src=x onerror=window.owned=1>"
 
@@ -71,13 +71,12 @@ class Dashboard(Page):
             self.until("return !document.getElementById(arguments[0]).hidden", f"{view.split('?')[0]}-view")
 
     def give_token(self, token):
-        """Answers the dialog, if the gateway wants a token for reading; otherwise it comes with the first call."""
-        with suppress(TimeoutException):
-            WebDriverWait(self.driver, 2).until(lambda _: self.run("return document.querySelector('dialog').open"))
-            self.driver.find_element(By.ID, "token").send_keys(token, Keys.ENTER)
+        """Answers the dialog, unless the page has a token already."""
+        if self.until("return document.querySelector('dialog').open ? 'asked' : token && 'known'") == "asked":
+            self.find("#token").send_keys(token, Keys.ENTER)
 
     def view(self, name):
-        self.find(f"nav a[href='#{name}']").click()
+        self.find(f"nav a[href='#{name}']").send_keys(Keys.ENTER)  # a click could miss a link that moves
         self.until("return !document.getElementById(arguments[0]).hidden", f"{name}-view")
 
     def search(self, words):
@@ -86,6 +85,15 @@ class Dashboard(Page):
         box.send_keys(words)
         # Rows move when the gateway answers.
         self.until("return / of /.test(document.getElementById('found').textContent)")
+
+    def choose(self, css, value):
+        """Chooses in a list as a person does. A driver tells the page less, and letters that are typed too slowly are lost."""
+        self.run("""
+            const list = document.querySelector(arguments[0]);
+            list.focus();
+            list.value = arguments[1];
+            list.dispatchEvent(new Event("input", {bubbles: true}));
+        """, css, value)
 
     def open_tool(self, name):
         """Opens the row of a tool and says which element it is."""
@@ -97,13 +105,12 @@ class Dashboard(Page):
             name,
         )
         if row is not None and not self.run("return arguments[0].querySelector('details').open", row):
-            row.find_element(By.CSS_SELECTOR, "summary").send_keys(Keys.ENTER)  # a click could miss a row that moves
-        self.until("return arguments[0]?.querySelector('form') !== null", row)
+            self.open_row(row, "form")
         return row
 
     def open_row(self, row, css):
         """Opens a row and returns what it then has: the browser tells the page later that a row has opened."""
-        row.find_element(By.CSS_SELECTOR, "summary").send_keys(Keys.ENTER)
+        row.find_element(By.CSS_SELECTOR, "summary").send_keys(Keys.ENTER)  # a click could miss a row that moves
         return self.until("return arguments[0].querySelector(arguments[1])", row, css)
 
     def call(self, row, **arguments):
@@ -112,7 +119,7 @@ class Dashboard(Page):
             field = row.find_element(By.CSS_SELECTOR, f"[data-name='{name}']")
             field.clear()
             field.send_keys(value)
-        row.find_element(By.CSS_SELECTOR, "form button.main").click()
+        row.find_element(By.CSS_SELECTOR, "form button.main").send_keys(Keys.ENTER)
         if self.token:
             self.give_token(self.token)
         self.until("return arguments[0].querySelector('[role=status] .badge') !== null", row)
@@ -143,7 +150,7 @@ def gives_an_overview(page, report):
     report.check("it has the servers with their calls", all(word in told for word in ["Calls", "Tool errors", "p99"]), told)
     labels = page.run("return [...document.querySelectorAll('#charts svg')].map(chart => chart.ariaLabel)")
     report.check("each chart says what it shows", len(labels) == 4 and all("in the last " in label for label in labels), labels)
-    report.check("errors are counted", "tool errors" in labels[2] and "0 tool errors" not in labels[2], labels)
+    report.check("errors are counted", "tool errors" in labels[2] and " 0 tool errors" not in labels[2], labels)
     page.find("#figures summary").send_keys(Keys.ENTER)
     rows = page.until("const rows = document.querySelectorAll('#figure-rows tr').length; return rows === 12 && rows")
     report.check("the figures are in a table too", rows == 12, rows)
@@ -187,15 +194,16 @@ def shows_what_needs_a_person(page, report):
 def shows_how_a_server_was(page, report):
     page.open("servers", between=f"""
         const response = await go();
-        if (!response.ok || !path.endsWith("servers/demo/log?after=0")) return response;
+        if (!response.ok || !path.includes("servers/demo/log")) return response;
+        const isFirst = path.endsWith("after=0");
         const answer = await response.json();
         const ago = minutes => new Date(Date.now() - minutes * 60_000);
         answer.states = [
           {{at: ago(90), state: "ready"}}, {{at: ago(40), state: "restarting"}}, {{at: ago(39), state: "ready"}},
           {{at: ago(10), state: "restarting"}}, {{at: ago(9), state: "failed"}}];
-        answer.lines = [{{number: 1, at: ago(41), source: "stderr", text: {json.dumps(HOSTILE_NAME)}}}];
+        answer.lines = isFirst ? [{{number: 1, at: ago(41), source: "stderr", text: {json.dumps(HOSTILE_NAME)}}}] : [];
         answer.last = 300;
-        answer.lost = 299;
+        answer.lost = isFirst ? 299 : 0;
         return Response.json(answer);
     """)
     if page.token:
@@ -218,7 +226,7 @@ def shows_how_a_server_was(page, report):
     page.open("servers")
     page.until(DEMO + "if (!demo) return false;" + opened)
     before = len(page.until("return document.querySelectorAll('.log li')") or [])
-    page.find(".server button[aria-label='Reconnect demo']").click()
+    page.find(".server button[aria-label='Reconnect demo']").send_keys(Keys.ENTER)
     grew = page.until("return document.querySelectorAll('.log li').length > arguments[0]", before)
     report.check("the log goes on", grew, page.text(".log"))
 
@@ -315,10 +323,9 @@ def shows_recent_calls(page, report):
     newest = "const row = [...document.querySelectorAll('.call')].find(row => /demo__add/.test(row.textContent));"
     report.check("the call is among the recent ones", page.until(newest + "return row !== undefined"))
     row = page.run(newest + "return row")
-    row.find_element(By.CSS_SELECTOR, "summary").click()
-    # A row is filled once it has opened.
-    steps = page.until("return arguments[0].querySelectorAll('ol li').length", row) or 0
-    report.check("its trace can be opened", steps > 0 and row.find_element(By.TAG_NAME, "ol").is_displayed())
+    trace = page.open_row(row, "ol")
+    steps = page.run("return arguments[0].children.length", trace) if trace else 0
+    report.check("its trace can be opened", steps > 0 and trace.is_displayed())
     page.call(page.open_tool("demo__add"), a="3", b="4")
     page.view("calls")
     report.check("the next one comes by itself", page.until(newest + "return row !== arguments[0]", row))
@@ -333,8 +340,7 @@ def selects_calls(page, report):
     page.view("calls")
     codes = "const codes = [...document.querySelectorAll('.call .badge')].map(it => it.textContent);"
     page.until(codes + "return codes.includes('ok') && codes.includes('tool-error')")
-    page.run("document.querySelector('#filter [name=code]').focus()")
-    page.driver.switch_to.active_element.send_keys("tool-error")
+    page.choose("#filter [name=code]", "tool-error")
     only = codes + "return codes.length > 0 && codes.every(code => code === 'tool-error')"
     report.check("calls are selected by their outcome", page.until(only), page.run(codes + "return codes"))
     address = page.run("return location.hash")
@@ -344,24 +350,25 @@ def selects_calls(page, report):
     report.check("who comes back finds the same", page.run("return location.hash") == address)
     page.open(address[1:])
     report.check("whoever gets the address sees the same", page.until(only), page.run(codes + "return codes"))
-    page.find(".call summary").click()
-    story = page.until("return document.querySelector('.call .body').innerText")
+    page.open_row(page.find(".call"), ".body ol")
+    story = page.run("return document.querySelector('.call .body').innerText")
     for part in ["the tool answered with an error of its own", "demo__fail", "How it was decided"]:
         report.check(f"a row tells {part}", part in story, story)
-    page.find(".call .body a").click()
+    page.find(".call .body a").send_keys(Keys.ENTER)
     fields = "return [...document.querySelectorAll('#filter :is(input, select)')].map(it => it.value)"
-    page.until("return location.hash.includes('tool=fail')")
+    page.until("return document.querySelector('#filter [name=tool]').value === 'fail'")
     report.check("and leads to calls like it", page.run(fields) == ["", "demo", "fail", "", ""], page.run(fields))
     page.find("#filter [name=tool]").send_keys(Keys.BACKSPACE, Keys.BACKSPACE, "*")
     found = page.until("return location.hash.includes('tool=fa*') && document.querySelectorAll('#call-rows > li').length > 0")
     report.check("a part of a name is enough", found, page.text("#calls-said"))
-    page.find("#filter-clear").click()
+    page.find("#filter-clear").send_keys(Keys.ENTER)
     report.check("all calls come back", page.until(codes + "return codes.includes('ok')"), page.run("return location.hash"))
     report.check("and the address is short again", page.run("return location.hash") == "#calls")
     page.open("calls?code=nonsense&since=1h")
     said = page.until("const it = document.getElementById('calls-said').textContent; return /unknown code/.test(it) && it")
     report.check("a filter that means nothing is explained", said, page.text("#calls-said"))
     report.check("and the page is well", page.text("#problem") == "", page.text("#problem"))
+    page.driver.get("about:blank")  # the page asks again, and is refused again
     page.listen()
     page.complaints = [entry for entry in page.complaints if "nonsense" not in entry]  # the refusal itself
     page.open("calls?" + urlencode({"tool": "<img src=x onerror=window.owned=1>", "server": "__proto__", "principal": "\u202e"}))
@@ -388,12 +395,12 @@ def loads_older_calls(page, report):
         page.give_token(page.token)
     count = "return document.querySelectorAll('#call-rows > li').length"
     report.check("the newest calls come first", page.until(count + " === 100"), page.run(count))
-    page.find(".call:nth-child(2) summary").click()
+    page.open_row(page.find(".call:nth-child(2)"), ".body ol")
     for expected in [299, 400, 598, 700]:
-        page.find("#older").click()
+        page.find("#older").send_keys(Keys.ENTER)
         report.check(f"then older ones, {expected} in all", page.until(f"{count} >= {expected}"), page.run(count))
         page.until("return document.getElementById('older').ariaBusy !== 'true'")
-    page.find("#older").is_displayed() and page.find("#older").click()
+    page.find("#older").is_displayed() and page.find("#older").send_keys(Keys.ENTER)
     ended = page.until("return document.getElementById('older').hidden")
     report.check("until there are none", ended and "all calls" in page.text("#calls-said"), page.text("#calls-said"))
     names = page.run("return [...document.querySelectorAll('.call .number.soft')].map(it => it.textContent)")
@@ -412,7 +419,7 @@ def shows_what_agents_have_seen(page, report):
     page.view("agents")
     rows = "const rows = [...document.querySelectorAll('#agent-rows > *')].map(row => row.textContent);"
     report.check("with its labels", page.until(rows + "return rows.some(row => /local.*counted/.test(row))"))
-    page.find("#agent-rows .buttons button").click()
+    page.find("#agent-rows .buttons button").send_keys(Keys.ENTER)
     report.check("and is forgotten on request", page.until(rows + "return rows.length === 0"))
 
 
@@ -425,7 +432,7 @@ def asks_about_a_tried_tool(page, report):
         field.clear()
         field.send_keys("0.01")
         page.run("arguments[0].querySelector('[role=status]').textContent = ''", row)
-        row.find_element(By.CSS_SELECTOR, "form button.main").click()
+        row.find_element(By.CSS_SELECTOR, "form button.main").send_keys(Keys.ENTER)
         if page.token:
             page.give_token(page.token)
         told = page.until(asked)
@@ -538,7 +545,7 @@ def reads_resources_and_prompts(page, report):
     report.check("a resource is read", told and "demo server" in told, told)
     prompt = page.find("#prompt-rows > li")
     page.open_row(prompt, "[data-name='name']").send_keys("<b>Ada")
-    prompt.find_element(By.CSS_SELECTOR, "form button.main").click()
+    prompt.find_element(By.CSS_SELECTOR, "form button.main").send_keys(Keys.ENTER)
     told = page.until("return arguments[0].querySelector('.result pre')?.textContent", prompt)
     report.check("a prompt is got with its arguments, as text", told == "Greet <b>Ada in one friendly sentence.", told)
     is_accessible(page, report, "dashboard, resources that were read")
@@ -591,9 +598,9 @@ def shows_who_may_use_what(page, report):
     report.check("tools are selected", page.until(count + " === 1") and page.run(names) == ["files.write"], page.run(names))
     page.find("#access-filter [name=tool]").clear()
     page.run("const it = document.querySelector('#access-filter [name=tool]'); it.value = ''; it.dispatchEvent(new Event('input', {bubbles: true}))")
-    page.find("#access-filter [name=verdict]").send_keys("ask")
+    page.choose("#access-filter [name=verdict]", "ask")
     report.check("so are rights", page.until(count + " === 2"), page.run(names))
-    page.find("#access-filter [name=principal]").send_keys("ann")
+    page.choose("#access-filter [name=principal]", "ann")
     report.check("and principals", page.until(count + " === 1") and page.run("return document.querySelectorAll('#matrix thead th').length") == 2)
     page.find("#access-filter [name=labels]").send_keys("untrusted, b&c")
     asked = page.until("return window.seen.some(({path}) => path.endsWith('access?labels=untrusted%2C+b%26c'))")
@@ -612,7 +619,7 @@ def tries_a_candidate(page, report):
     page.open("tools")
     page.call(page.open_tool("demo__echo"), text="hi")
     page.open("access")
-    page.until("return document.querySelectorAll('#matrix tbody tr').length > 0")
+    page.until("return document.querySelectorAll('#matrix tbody tr').length > 0", limit=SLOW)
     page.until("return /have matched/.test(document.getElementById('rules-sum').textContent)")
     page.find("#rules-sum").send_keys(Keys.ENTER)
     rules = page.until("return document.querySelector('#rule-rows table')?.innerText")
@@ -620,12 +627,13 @@ def tries_a_candidate(page, report):
     page.find("#candidate summary").send_keys(Keys.ENTER)
     page.find("#candidate-form textarea").send_keys("servers: {demo: {command: none, deny: [echo], ask: [sleep]}}")
     page.find("#candidate-go").send_keys(Keys.ENTER)
-    answer = page.until("return document.getElementById('candidate-answer').innerText")
+    answer = page.until("return document.getElementById('candidate-answer').innerText", limit=SLOW)
     for words in ["0 granted, 1 taken", "demo.echo", "depends → deny", "denied by `deny: echo`", "no records"]:
         report.check(f"a candidate's answer tells {words}", words in (answer or ""), answer or page.text("#candidate-said"))
     page.find("#candidate-form textarea").send_keys("]")
     page.find("#candidate-go").send_keys(Keys.ENTER)
-    said = page.until("const said = document.getElementById('candidate-said').textContent; return said.includes('new.yaml:') && said")
+    refused = "const said = document.getElementById('candidate-said').textContent; return said.includes('new.yaml:') && said"
+    said = page.until(refused, limit=SLOW)
     report.check("one that cannot be read is explained", said, page.text("#candidate-said"))
     page.listen()
     page.complaints = [entry for entry in page.complaints if "candidate" not in entry]  # the refusal itself
@@ -667,6 +675,7 @@ def works_by_keyboard(page, report):
     disabled = page.until(f"return (() => {{ {state} }})() === 'disabled'")
     report.check("Enter disables the server", disabled, page.run(state))
     report.check("the focus stays where it was", page.run("return document.activeElement.ariaLabel") == "Enable demo")
+    page.until("return document.activeElement.ariaBusy !== 'true'")  # the list may be there before the answer
     press(page, Keys.SPACE)
     enabled = page.until(f"return (() => {{ {state} }})() !== 'disabled'")
     report.check("the space bar enables it again", enabled, page.run(state))
@@ -785,7 +794,7 @@ def asks_for_a_token(page, report):
         const all = {calls: 0, failures: 0, tool_errors: 0, denied: 0, p50_ms: null, p99_ms: null, slot_s: 10,
           ends: new Date(), slots: {calls: [0], failures: [0], tool_errors: [0], denied: [0], p50_ms: [null], p99_ms: [null]}};
         return Response.json({gateway, ready: true, warnings: [], servers: path.endsWith("history") ? [] : [server],
-          tools: [tool], failed: [], calls: [], all, since: new Date()});
+          tools: [tool], failed: [], calls: [], agents: [], all, since: new Date()});
     """)
     asked = page.until("return document.querySelector('dialog').open")
     report.check("a token is asked for when it is wanted", asked)
@@ -808,7 +817,7 @@ def asks_for_a_token(page, report):
     page.run("window.promoted = true")
     report.check("an admin has them", page.until(buttons.replace("length", "length === 2")))
     report.check("an admin is told so", page.text("#principal") == "you are ann (admin)", page.text("#principal"))
-    page.find("[aria-label='Disable demo']").click()
+    page.find("[aria-label='Disable demo']").send_keys(Keys.ENTER)
     told = page.until("return /not allowed with this token/.test(document.getElementById('notice').textContent)")
     report.check("what the token may not do is said", told, page.text("#notice"))
     polled = page.until("return window.seen.filter(({path}) => path.endsWith('servers')).length > 4")
@@ -825,7 +834,7 @@ def is_for_everybody(page, report):
             page.prefer(theme)
             for view, row in VIEWS.items():
                 page.open(view)
-                page.until("return document.querySelector(arguments[0]) !== null", row)
+                page.until("return document.querySelector(arguments[0]) !== null", row, limit=SLOW)
                 page.run("document.querySelector(arguments[0] + ' details')?.setAttribute('open', '')", row)
                 page.run("document.getElementById('figures').open = true")
                 page.run("document.querySelectorAll('#access-view details').forEach(it => { it.open = true; })")

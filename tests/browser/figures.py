@@ -102,7 +102,7 @@ def first_paint(page, address):
     page.driver.get(f"http://{address}/#token={TOKEN}")
     shown = page.until("""
         return document.querySelectorAll('.pace').length === arguments[0] && performance.now()
-    """, SERVERS)
+    """, SERVERS, limit=PATIENCE)
     painted = page.run("return performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
     return painted, shown
 

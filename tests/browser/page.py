@@ -34,10 +34,10 @@ class Page:
         self.complaints = []
         self.size(1280, 900)
 
-    def until(self, script, *arguments):
+    def until(self, script, *arguments, limit=LIMIT):
         """Waits until the script is true, and says what it was in the end."""
         with suppress(TimeoutException):
-            return WebDriverWait(self.driver, LIMIT, 0.05).until(lambda _: self.run(script, *arguments))
+            return WebDriverWait(self.driver, limit, 0.05).until(lambda _: self.run(script, *arguments))
         return None
 
     def run(self, script, *arguments):

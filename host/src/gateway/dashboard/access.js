@@ -14,9 +14,9 @@ function setUpAccess() {
   accessForm.verdict.append(option("", "Any right"), ...Object.keys(VERDICTS).map(verdict => option(verdict, verdict)));
   let timer = 0;
   accessForm.oninput = ({ target }) => {
-    clearTimeout(timer);
     rightsShown = RIGHTS_AT_ONCE;
     if (target.name !== "labels") return showAccess();
+    clearTimeout(timer);
     timer = setTimeout(() => { want("access", 0); refresh({}); }, 400);
   };
   accessForm.onsubmit = event => event.preventDefault();
@@ -82,6 +82,7 @@ function drawMatrix() {
     });
     return make("tr", {}, name, ...cells);
   });
+  byId("access-told").replaceChildren(); // it was about the table before
   matrix.replaceChildren(make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body));
   const stop = buttonAt(...focused ?? [0, 0]) ?? buttonAt(0, 0);
   if (stop) stop.tabIndex = 0;
@@ -132,6 +133,13 @@ function isLike(pattern, text) {
     at = place < 0 ? Infinity : place + part.length;
   }
   return at + end.length <= written.length && written.endsWith(end);
+}
+
+/** Shows a table; the region around it stays, with its focus and how far it is scrolled. */
+function showTable(node, ...contents) {
+  const region = textTable(...contents);
+  if (node.firstElementChild) node.firstElementChild.replaceChildren(...region.children);
+  else node.append(region);
 }
 
 /** Makes a table of texts, in which the first cell of each row is its header. */

@@ -57,7 +57,7 @@ function whatIsSent(bytes, sent) {
 
 async function decideWaiting(id, approve, node) {
   const note = node.querySelector("[role=status]");
-  if (node.ariaBusy === "true" || node.querySelector("button").ariaDisabled === "true") return;
+  if (node.ariaBusy === "true" || node.dataset.decided || node.querySelector("button").ariaDisabled === "true") return;
   node.ariaBusy = true;
   try {
     await postJson(`approvals/${id}`, JSON.stringify({ approve }));

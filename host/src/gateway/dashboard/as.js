@@ -4,6 +4,7 @@ let asName = ""; // nobody else
 const asList = byId("as");
 asList.onchange = () => {
   asName = asList.value;
+  showTools(); // no row may say "Decide" and call
   refresh({ tools: true });
 };
 

@@ -56,6 +56,7 @@ function option(value, text) {
 
 /** Writes the filter into the address, where it can be shared, and shows what it selects. */
 function writeFilter() {
+  if (shownView !== "calls") return; // it was left meanwhile
   const [since, until] = filterForm.time.value.split("/");
   const values = { ...Object.fromEntries(FILTERS.map(name => [name, filterForm[name].value.trim()])), since, until };
   const address = new URLSearchParams(Object.entries(values).filter(([, value]) => value)).toString();
@@ -136,8 +137,9 @@ async function loadCalls() {
     addCalls(page.calls, [], isFirst);
     if (!isFirst && (view.last === null || page.calls.length === 500)) refresh({ calls: true });
   } catch (error) {
-    if (!(error instanceof Refused) || view !== callView) throw error;
+    if (view !== callView) return;
     // A filter in the address may mean nothing.
+    if (error.status !== 400) throw error;
     sayCalls(error.message);
     addCalls([], [], true);
   }
@@ -149,7 +151,9 @@ function addCalls(newer, older, anew = false) {
   const before = anew ? callView.calls.filter(isOpen) : callView.calls;
   for (const call of [...newer, ...before, ...older]) if (!listed.has(call.id)) listed.set(call.id, call);
   const all = [...listed.values()];
-  callView.calls = all.filter((call, place) => place < callView.room || isOpen(call));
+  const since = Date.parse(timeBefore(new URLSearchParams(callView.address).get("since") ?? ""));
+  const fits = (call, place) => place < callView.room && !(Date.parse(call.at) < since);
+  callView.calls = all.filter((call, place) => fits(call, place) || isOpen(call));
   if (anew || callView.calls.length < all.length) callView.older = { recorded: false, until: null };
   if (anew) callView.ended = false;
   showCalls();
@@ -223,7 +227,6 @@ function makeCallRow(call) {
     at: "number soft", code: "badge", name: "name mono line said", principal: "cell soft line said",
     attempts: "cell soft", latency: "cell number",
   });
-  setText(row.parts.at, timeOf(call.at));
   setBadge(row.parts.code, call.code, toneOf(call));
   setText(row.parts.name, brief(call.name));
   setText(row.parts.principal, call.principal ? `by ${brief(call.principal, 100)}` : "");
@@ -235,7 +238,7 @@ function makeCallRow(call) {
     if (!filled) row.body.append(...storyOf(call));
     filled = true;
   };
-  row.update = () => {}; // a finished call does not change
+  row.update = () => setText(row.parts.at, timeOf(call.at)); // tomorrow, the day belongs to it
   return row;
 }
 

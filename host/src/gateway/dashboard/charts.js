@@ -26,7 +26,7 @@ function makeChart(title, lines, format) {
   const scale = make("p", { className: "scale soft number" }, oldest, most, make("span", { text: "now" }));
   const heading = make("h3", { text: title });
   const node = make("figure", { className: "chart" }, heading, now, svg, scale, note);
-  let shown = null, drawn = "";
+  let shown = null, drawn = "", pointed = null;
 
   const tell = place => {
     const { values, begins, slot, headline } = shown;
@@ -38,9 +38,13 @@ function makeChart(title, lines, format) {
   svg.onpointermove = event => {
     if (!shown) return;
     const { left, width } = svg.getBoundingClientRect(), { length } = shown.values[0];
-    tell(Math.max(0, Math.min(length - 1, Math.round((event.clientX - left) / width * (length - 1)))));
+    pointed = Math.max(0, Math.min(length - 1, Math.round((event.clientX - left) / width * (length - 1))));
+    tell(pointed);
   };
-  svg.onpointerleave = () => { if (shown) tell(null); };
+  svg.onpointerleave = () => {
+    pointed = null;
+    if (shown) tell(null);
+  };
 
   const update = (values, begins, slot, headline, words = "") => {
     const key = JSON.stringify([values, begins, headline, words]);
@@ -54,7 +58,7 @@ function makeChart(title, lines, format) {
     setText(oldest, isHour ? "1 h ago" : `${minutes} min ago`);
     setText(most, top > 0 ? `most ${format(top)}` : "");
     setText(note, words);
-    tell(null);
+    tell(pointed < values[0].length ? pointed : null);
     const peak = values[0].indexOf(Math.max(...values[0].map(value => value ?? 0)));
     const at = top > 0 && values[0][peak] === top ? ` at ${clockOf(begins + peak * slot)}` : "";
     const told = [headline, words, top > 0 ? `most ${format(top)}${at}` : ""].filter(Boolean);
@@ -84,11 +88,11 @@ function makeSparkline() {
 }
 
 function xOf(place, count) {
-  return +(place / Math.max(1, count - 1) * WIDTH).toFixed(1);
+  return Math.round(place / Math.max(1, count - 1) * WIDTH * 10) / 10;
 }
 
 function yOf(value, top) {
-  return +(HEIGHT - 1 - value / (top || 1) * (HEIGHT - 3)).toFixed(1);
+  return Math.round((HEIGHT - 1 - value / (top || 1) * (HEIGHT - 3)) * 10) / 10;
 }
 
 /** Draws a line with gaps where values are unknown; a value between two gaps is a dot. */

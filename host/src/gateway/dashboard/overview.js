@@ -1,6 +1,6 @@
 /* The first view: what needs a person, and how the calls of the last hour went. */
 
-const listAttention = keyedList(byId("attention"), ({ server, text }) => `${server}\n${text}`, makeAttentionRow);
+const listAttention = keyedList(byId("attention"), ({ server, name, text }) => name ?? `${server}\n${text}`, makeAttentionRow);
 const listPace = keyedList(byId("pace-rows"), ({ server }) => server, makePaceRow);
 const CHARTS = {
   calls: makeChart("Calls a second", [{ name: "calls", tone: "calm" }], rateOf),

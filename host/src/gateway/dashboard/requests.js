@@ -79,16 +79,17 @@ function setUpToken() {
   token = stored("sessionStorage", "toolgate-token");
   takeToken();
   // The link may be pasted into a page that is already open.
-  window.addEventListener("hashchange", () => { if (takeToken()) { stopFollowing(); follow(); } });
+  window.addEventListener("hashchange", () => { if (takeToken()) startOver(); });
   const dialog = byId("token-dialog");
   dialog.querySelector("form").onsubmit = event => {
     event.preventDefault();
     token = byId("token").value;
     stored("sessionStorage", "toolgate-token", byId("token-keep").checked ? token : "");
     dialog.close("given");
+    if (known.servers || !following) startOver();
   };
   byId("token-cancel").onclick = () => dialog.close();
   byId("token-button").onclick = () => {
-    askForToken("The new token replaces the current one, if any.").then(() => { stopFollowing(); follow(); }, () => {});
+    askForToken("The new token replaces the current one, if any.").catch(() => {});
   };
 }

@@ -16,9 +16,9 @@ function showRules() {
   showRules.drawn = key;
   const rows = rules.map(({ text, of, place, matched, last, warnings }) => [text, of, matched ? countOf(matched) : "never",
     last ? timeOf(last) : "", [place, ...warnings].filter(Boolean).join("; ")]);
-  const table = textTable("Rules and how often they matched", ["Rule", "Of", "Matched", "Last", "Where"], rows);
+  showTable(byId("rule-rows"), "Rules and how often they matched", ["Rule", "Of", "Matched", "Last", "Where"], rows);
+  const shown = byId("rule-rows").querySelectorAll("tbody tr");
   rules.forEach(({ matched, warnings }, at) => {
-    table.querySelectorAll("tbody tr")[at].dataset.tone = warnings.length ? "bad" : matched ? "" : "warn";
+    shown[at].dataset.tone = warnings.length ? "bad" : matched ? "" : "warn";
   });
-  byId("rule-rows").replaceChildren(table);
 }

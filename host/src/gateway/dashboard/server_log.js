@@ -17,12 +17,12 @@ function makeServerLog(id) {
   const past = make("div", {}, timeline, make("p", { className: "scale soft" }, ...ends), disclosure("Changes of state", changes));
   const written = make("div", {}, make("h3", { text: "Log" }), gap, scroller);
   const node = make("div", { className: "for-admins", hidden: true }, make("h3", { text: "The last hour" }), past, written);
-  const listLines = keyedList(lines, line => line.number, makeLogLine);
+  const listLines = keyedList(lines, ({ number, at }) => `${number} ${at}`, makeLogLine);
   let kept = [], last = 0;
 
   const load = async () => {
-    // The server may have been removed, and another token may not read its log.
-    if (!node.isConnected || !isAdmin()) return follow(false);
+    if (!node.isConnected) return follow(false); // the server was removed
+    if (!isAdmin()) return; // another token may read it
     const log = await requestJson(`servers/${encodeURIComponent(id)}/log?after=${last}`);
     // A gateway that was started anew counts from 1.
     kept = (log.last < last || log.lost ? log.lines : [...kept, ...log.lines]).slice(-LOG_LINES);

@@ -54,7 +54,7 @@ function showPrincipal() {
 }
 
 function showReadiness() {
-  if (problem || !known.servers) return setBadge(byId("readiness"), "unknown", "calm");
+  if (problems.has("servers") || !known.servers) return setBadge(byId("readiness"), "unknown", "calm");
   const { ready, servers, gateway } = known.servers;
   const readiness = gateway?.draining ? "draining" : ready ? "ready" : "not ready";
   setBadge(byId("readiness"), readiness, ready ? "good" : "bad");
@@ -64,14 +64,14 @@ function showReadiness() {
 }
 
 function openServer(id) {
-  location.hash = "#servers";
-  // The view switches with an event that comes before this.
-  setTimeout(() => {
+  // After the listener that switches the view.
+  window.addEventListener("hashchange", () => {
     const row = serverRows?.get(id);
     if (!row) return;
     row.details.open = true;
     row.head.focus();
-  });
+  }, { once: true });
+  location.hash = "#servers";
 }
 
 function makeServerRow({ server: id }) {

@@ -50,19 +50,17 @@ function showShadowFigures() {
     const sum = values => countOf(values.slice(from, from + step).reduce((total, value) => total + value, 0));
     rows.push([timeOf(Date.parse(ends) - (count - from) * seconds * 1000), sum(different), sum(judged)]);
   }
-  const table = textTable("Divergences of the last hour", ["From", "Different", "Judged"], rows);
-  byId("shadow-table").replaceChildren(table);
+  showTable(byId("shadow-table"), "Divergences of the last hour", ["From", "Different", "Judged"], rows);
 }
 
 function makeDivergenceRow(divergence) {
   const row = openingRow("call", { at: "number soft", kind: "badge", name: "name mono line said", principal: "cell soft line said" });
-  setText(row.parts.at, timeOf(divergence.at));
   setBadge(row.parts.kind, divergence.kind, divergence.kind === "denied" ? "bad" : "warn");
   setText(row.parts.name, brief(divergence.name));
   setText(row.parts.principal, `by ${brief(divergence.principal, 100)}`);
   const facts = factList();
   facts.update({ "Why": divergence.rule, "Call": divergence.call });
   row.body.append(facts.node);
-  row.update = () => {}; // a finished call does not change
+  row.update = () => setText(row.parts.at, timeOf(divergence.at)); // tomorrow, the day belongs to it
   return row;
 }

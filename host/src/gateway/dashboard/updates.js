@@ -4,11 +4,11 @@
 // is loaded for that view alone.
 const SOURCES = {
   servers: [() => requestJson("servers"), showServers],
-  history: [() => requestJson("history"), showHistory, "overview"],
+  history: [() => requestJson("history"), showHistory, "overview", true],
   tools: [loadTools, searchTools, "tools"],
   costs: [() => requestJson("mcp/tools/cost"), showCosts, "tools"],
   calls: [loadCalls, null, "calls", true],
-  logs: [loadLogs, null, "servers"],
+  logs: [loadLogs, null, "servers", true],
   approvals: [loadApprovals, showApprovals],
   access: [loadAccess, showAccess, "access", true],
   rules: [loadRules, showRules, "access", true],
@@ -18,13 +18,14 @@ const SOURCES = {
 const ALL = Object.fromEntries(Object.keys(SOURCES).map(part => [part, true]));
 const known = {}; // the last answer for each part
 const wanted = new Map(); // the parts to load, and when
-const loadedAt = {};
+const loadedAt = {}, failedAt = {};
+const problems = new Map(); // why parts could not be loaded
 let refreshing = false;
 let refreshedAt = 0;
 let paused = false;
 let following = null; // aborts the stream and the polling
 let streaming = false;
-let problem = "";
+let turn = 0; // counts how often the page began anew
 
 /** Reloads parts; one round at a time, so that an old answer never replaces a newer one. */
 async function refresh(parts) {
@@ -37,34 +38,25 @@ async function refresh(parts) {
   if (parts.calls && known.shadow?.shadow) want("shadow", 0);
   // For the figures: the state of a server has an event.
   if (parts.calls) want("servers", shownView === "servers" ? 3000 : 10_000);
-  if (parts.calls) want("history", HIDDEN_PAUSE);
+  if (parts.calls) want("history", 10_000); // as long as a slot of its charts
   if (refreshing) return;
   refreshing = true;
-  try {
-    for (let due; (due = dueParts()).length;) {
-      await Promise.all(due.map(load));
-      refreshedAt = Date.now();
-      showProblem("");
-      await sleep(200);
-    }
-  } catch (error) {
-    // Do not ask for a token again and again; there is a button for it.
-    if (error instanceof NoToken) stopFollowing();
-    const told = error instanceof NoToken || error instanceof Refused;
-    showProblem(told ? error.message : "the gateway cannot be reached; what is shown may be old");
-  } finally {
-    refreshing = false;
-    refreshLater();
+  for (let due; (due = dueParts()).length;) {
+    await Promise.all(due.map(load));
+    refreshedAt = performance.now();
+    showProblems();
+    await sleep(200);
   }
+  refreshing = false;
+  refreshLater();
 }
 
 /** Loads the parts that are not due yet when they are. */
 function refreshLater() {
   clearTimeout(refreshLater.timer);
   const next = Math.min(...[...wanted.keys()].map(dueAt));
-  // After a problem, only the poll tries again.
-  if (!following || problem || next === Infinity) return;
-  refreshLater.timer = setTimeout(() => refresh({}), Math.max(0, next - Date.now()));
+  if (!following || next === Infinity) return;
+  refreshLater.timer = setTimeout(() => refresh({}), Math.max(0, next - performance.now()));
 }
 
 /** Wants a part anew, at least so many milliseconds after it was loaded. */
@@ -76,12 +68,13 @@ function want(part, pause) {
 function dueAt(part) {
   if (SOURCES[part][3] && !isShown(part)) return Infinity;
   const pause = isShown(part) ? 0 : HIDDEN_PAUSE;
-  return Math.max(wanted.get(part), (loadedAt[part] ?? -Infinity) + pause);
+  const [loaded, failed] = [loadedAt, failedAt].map(times => times[part] ?? -Infinity);
+  return Math.max(wanted.get(part), loaded + pause, failed + RETRY_PAUSE);
 }
 
 /** Returns the parts to load now: first those that somebody sees. */
 function dueParts() {
-  const due = [...wanted.keys()].filter(part => dueAt(part) <= Date.now());
+  const due = [...wanted.keys()].filter(part => dueAt(part) <= performance.now());
   return due.some(isShown) ? due.filter(isShown) : due;
 }
 
@@ -90,20 +83,42 @@ function isShown(part) {
   return view === shownView;
 }
 const HIDDEN_PAUSE = 5000;
+const RETRY_PAUSE = 2000;
 const BUSY_PAUSE = 1000; // a busy gateway changes faster than people read
 const BUSY = new Set(["calls", "logs"]);
 
+/** Loads a part and shows it, or notes why that was not possible. */
 async function load(part) {
-  const [ask, show] = SOURCES[part];
+  const [ask, show] = SOURCES[part], begun = turn;
   wanted.delete(part);
   try {
-    known[part] = await ask();
+    const answer = await ask();
+    if (begun !== turn) return want(part, 0); // it was for another token
+    known[part] = answer;
+    loadedAt[part] = performance.now();
+    show?.();
+    problems.delete(part);
+    delete failedAt[part];
   } catch (error) {
-    want(part, 0); // for the next poll
-    throw error;
+    failedAt[part] = performance.now();
+    want(part, 0);
+    const isTold = error instanceof NoToken || error instanceof Refused;
+    problems.set(part, isTold ? error.message : "the gateway cannot be reached; what is shown may be old");
+    if (!isTold) console.error(error);
+    // Do not ask for a token again and again; there is a button for it.
+    if (error instanceof NoToken) stopFollowing();
   }
-  loadedAt[part] = Date.now();
-  show?.();
+}
+
+/** Begins anew: another token may see other things. */
+function startOver() {
+  stopFollowing();
+  turn++;
+  asName = asList.value = "";
+  for (const kept of [known, loadedAt, failedAt]) for (const part in kept) delete kept[part];
+  problems.clear();
+  callView = newCallView(callView.address);
+  follow();
 }
 
 /** Follows the gateway while the page is visible. */
@@ -129,7 +144,7 @@ function stopFollowing() {
 
 /** Reloads every time without a stream; with one, only now and then, since a connection can break silently. */
 function poll() {
-  const due = !streaming || Date.now() - refreshedAt > 30_000;
+  const due = !streaming || performance.now() - refreshedAt > 30_000;
   // Not the tools: listing them may start dormant servers. `showServers` notices when they change.
   if (known.history) want("history", 10_000); // the hour goes on without calls
   if (due || dueParts().length) refresh({ servers: due, calls: due, shadow: due, logs: due, approvals: due });
@@ -144,8 +159,8 @@ async function readStreams(signal) {
       if (opened++) refresh(ALL); // for changes between two streams
       await readEvents(response.body);
     } catch (error) {
-      // After a refusal, polling takes over; a broken connection is retried.
-      if (error instanceof Refused || error instanceof NoToken) return;
+      // After a refusal, polling takes over; a broken connection is retried, and so is a gateway that is busy.
+      if (error instanceof NoToken || (error.status < 500 && error.status !== 429)) return;
     } finally {
       streaming = false;
       showLive();
@@ -173,9 +188,9 @@ function showLive() {
   setText(byId("live"), paused ? "paused" : !following ? "not updating" : streaming ? "live" : "updated every 2 s");
 }
 
-function showProblem(text) {
-  problem = text;
-  setText(byId("problem"), text);
-  byId("problem").hidden = text === "";
+function showProblems() {
+  const [problem = ""] = problems.values();
+  setText(byId("problem"), problem);
+  byId("problem").hidden = problem === "";
   showReadiness();
 }
