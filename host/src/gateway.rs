@@ -229,15 +229,17 @@ impl Gateway {
         let rules = rules_digest(self.registry(), &options);
         let shown = Arc::new(ActiveOptions { options, rules, revoked });
         {
-            // Who sees the new rules sees the new edition too.
+            // Who sees the new rules sees the new edition too, and gets no older gate.
+            let mut gates = lock(&self.operator_gates);
             let mut active = lock(&self.state.active);
             *active = Arc::clone(&shown);
             self.state.edition.fetch_add(1, Ordering::SeqCst);
+            drop(active);
+            gates.retire();
         }
         self.state.waiting.withdraw_others(&rules);
         // Only after the revocation is in force, or a revoked principal could open a session again.
         lock(&self.stateless).retain(|principal, _| !shown.revoked.contains(&principal.name));
-        lock(&self.operator_gates).retire();
         if !same {
             self.state.registry.announce_changes();
         }

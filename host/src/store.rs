@@ -162,6 +162,16 @@ impl Store {
         ask!(self, shared => shared.recall(key, with_known, idle), self.local().recall(key, with_known, idle))
     }
 
+    /// Returns what an agent has seen without noting that it is not idle.
+    pub(crate) async fn peek(
+        &self,
+        key: &AgentKey,
+        with_known: bool,
+        idle: Duration,
+    ) -> Result<AgentContext, StoreError> {
+        ask!(self, shared => shared.peek(key, with_known), self.local().peek(key, with_known, idle))
+    }
+
     /// Adds what an agent has learned; the values that it used least recently are forgotten first.
     pub(crate) async fn learn(&self, key: &AgentKey, learned: &AgentContext, idle: Duration) -> Result<(), StoreError> {
         ask!(self, shared => shared.learn(key, None, learned, idle), self.local().learn(key, learned.clone()))

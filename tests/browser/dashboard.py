@@ -532,6 +532,11 @@ def looks_as_somebody_else(page, report):
     report.check("also that a person would be asked", page.until(
         "return [...document.querySelectorAll('.tool [role=status]')].some(it => /would need approval/.test(it.textContent))"), told)
     is_accessible(page, report, "dashboard, as somebody else")
+    page.run("document.getElementById('as').value = ''; document.getElementById('as').dispatchEvent(new Event('change'))")
+    button = "return [...document.querySelectorAll('.tool form button.main')].map(it => it.textContent)"
+    page.until("return document.querySelectorAll('.tool').length > 0 && document.querySelectorAll('.tool form').length === 0")
+    page.open_tool("demo__add")
+    report.check("who is oneself again calls", page.run(button) == ["Call"], page.run(button))
 
 
 def reads_resources_and_prompts(page, report):
@@ -798,6 +803,10 @@ def asks_for_a_token(page, report):
     """)
     asked = page.until("return document.querySelector('dialog').open")
     report.check("a token is asked for when it is wanted", asked)
+    press(page, Keys.ESCAPE)
+    page.until("return document.getElementById('live').textContent === 'not updating' && !refreshing")
+    report.check("who gives none is not asked again", not page.run("return document.querySelector('dialog').open"))
+    page.find("#token-button").send_keys(Keys.ENTER)
     page.find("#token").send_keys("wrong", Keys.ENTER)
     again = page.until("const it = document.querySelector('dialog'); return it.open && /rejected/.test(it.textContent)")
     report.check("a wrong one is asked for again", again, page.text("dialog"))

@@ -53,7 +53,12 @@ impl Gate {
         if !self.uses_context() {
             return Ok(self.circumstances_with(client, AgentContext::default()));
         }
-        match self.store().recall(&self.agent_key(trace), with_known, self.idle()).await {
+        let (store, key, idle) = (self.store(), self.agent_key(trace), self.idle());
+        let seen = match self.view().only_looks {
+            true => store.peek(&key, with_known, idle).await,
+            false => store.recall(&key, with_known, idle).await,
+        };
+        match seen {
             Ok(context) => Ok(self.circumstances_with(client, context)),
             Err(error) => self.go_on_alone(&error).map(|()| self.circumstances(client, trace, with_known)),
         }

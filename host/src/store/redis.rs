@@ -98,9 +98,12 @@ impl RedisStore {
         with_known: bool,
         idle: Duration,
     ) -> Result<AgentContext, StoreError> {
-        let what: &[u8] = if with_known { b"all" } else { b"labels" };
-        let (labels, known): (Vec<String>, Vec<u8>) = read(self.recall_raw(key, what, idle).await?)?;
-        Ok(AgentContext { labels, known: unpack(&known) })
+        let seen = self.recall_raw(key, what_of(with_known), Some(idle)).await?;
+        context_of(seen)
+    }
+
+    pub(super) async fn peek(&self, key: &AgentKey, with_known: bool) -> Result<AgentContext, StoreError> {
+        context_of(self.recall_raw(key, what_of(with_known), None).await?)
     }
 
     /// Notes that an agent is not idle. Redis keeps agents a little longer than they may be idle, so that it need not be
@@ -109,15 +112,19 @@ impl RedisStore {
         let now = clock_ms();
         let is_fresh = lock(&self.touched).get(key).is_some_and(|at| now.saturating_sub(*at) < millis(idle) / SLACK);
         if !is_fresh {
-            self.recall_raw(key, b"nothing", idle).await?;
+            self.recall_raw(key, b"nothing", Some(idle)).await?;
         }
         Ok(())
     }
 
-    async fn recall_raw(&self, key: &AgentKey, what: &[u8], idle: Duration) -> Result<Value, StoreError> {
+    /// Asks what an agent has seen, and notes that it is not idle if it says how long it may be.
+    async fn recall_raw(&self, key: &AgentKey, what: &[u8], idle: Option<Duration>) -> Result<Value, StoreError> {
         let (keys, agent) = keys_of(key);
-        let answer = self.connection.run_script(&script::RECALL, &keys, &[agent, kept(idle), what.to_vec()]).await?;
-        self.note_touched(key);
+        let args = [agent, idle.map(kept).unwrap_or_default(), what.to_vec()];
+        let answer = self.connection.run_script(&script::RECALL, &keys, &args).await?;
+        if idle.is_some() {
+            self.note_touched(key);
+        }
         Ok(answer)
     }
 
@@ -234,6 +241,17 @@ fn session_keys(id: &str) -> [String; 2] {
 fn kept(idle: Duration) -> Vec<u8> {
     let idle = millis(idle);
     number(idle + idle / SLACK)
+}
+
+/// Returns what the script that recalls an agent is asked for.
+fn what_of(with_known: bool) -> &'static [u8] {
+    if with_known { b"all" } else { b"labels" }
+}
+
+/// Reads what an agent has seen from an answer.
+fn context_of(answer: Value) -> Result<AgentContext, StoreError> {
+    let (labels, known): (Vec<String>, Vec<u8>) = read(answer)?;
+    Ok(AgentContext { labels, known: unpack(&known) })
 }
 
 /// Writes known values as 16 bytes each.

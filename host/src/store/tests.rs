@@ -163,7 +163,11 @@ async fn a_result_teaches_nothing_if_the_agent_wrote_to_its_server(one: &Store, 
 async fn an_agent_that_is_idle_is_forgotten(one: &Store, other: &Store) {
     let short = Duration::from_millis(100);
     one.learn(&agent("ann"), &lesson(&["l"], 0..1), short).await.unwrap();
-    let forgotten = async || other.agents(short).await.unwrap().is_empty().then_some(());
+    let forgotten = async || {
+        // Who only looks does not keep it.
+        other.peek(&agent("ann"), true, short).await.unwrap();
+        other.agents(short).await.unwrap().is_empty().then_some(())
+    };
     until("it is forgotten", forgotten).await;
     // A call after too long a time does not bring it back.
     one.touch(&agent("ann"), short).await.unwrap();

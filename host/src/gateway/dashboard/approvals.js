@@ -9,6 +9,7 @@ async function loadApprovals() {
 }
 
 function showApprovals() {
+  if (!known.approvals) return; // another token was given meanwhile
   const { approvals = [], approvers = "client" } = known.approvals;
   const waiting = new Map(approvals.map(call => [call.id, call]));
   // A row stays for a moment when its call no longer waits, so that no other row moves under the pointer.

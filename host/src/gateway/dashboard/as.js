@@ -4,7 +4,6 @@ let asName = ""; // nobody else
 const asList = byId("as");
 asList.onchange = () => {
   asName = asList.value;
-  showTools(); // no row may say "Decide" and call
   refresh({ tools: true });
 };
 
@@ -31,8 +30,8 @@ function showPrincipals(principals = []) {
 }
 
 /** Shows what would be decided about a call of the chosen principal. */
-async function showDecision(call, signal, outcome, result) {
-  const answer = await postJson("mcp/decide", `{${call},"as":${JSON.stringify(asName)}}`, signal);
+async function showDecision(who, call, signal, outcome, result) {
+  const answer = await postJson("mcp/decide", `{${call},"as":${JSON.stringify(who)}}`, signal);
   const { decision, code, server, tool, approval, text, trace, arguments: sent } = answer;
   const [words, tone] = { call: ["would be called", "good"], ask: ["would need approval", "warn"] }[decision] ?? [code, "bad"];
   const badge = make("span", { className: "badge", text: words, "data-tone": tone });

@@ -79,7 +79,11 @@ function setUpToken() {
   token = stored("sessionStorage", "toolgate-token");
   takeToken();
   // The link may be pasted into a page that is already open.
-  window.addEventListener("hashchange", () => { if (takeToken()) startOver(); });
+  window.addEventListener("hashchange", () => {
+    if (!takeToken()) return;
+    byId("token-dialog").close("given"); // its question is answered
+    startOver();
+  });
   const dialog = byId("token-dialog");
   dialog.querySelector("form").onsubmit = event => {
     event.preventDefault();

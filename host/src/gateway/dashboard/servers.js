@@ -177,8 +177,10 @@ async function act(button, id, action) {
   button.ariaBusy = true;
   try {
     const changed = await requestJson(`servers/${encodeURIComponent(id)}/${action}`, { method: "POST" });
-    known.servers.servers = known.servers.servers.map(server => (server.server === id ? changed : server));
-    showServers();
+    if (known.servers) { // another token may have been given meanwhile
+      known.servers.servers = known.servers.servers.map(server => (server.server === id ? changed : server));
+      showServers();
+    }
     refresh({ servers: true });
   } catch (error) {
     say(`${action} ${brief(id, 80)}: ${error.message}`);

@@ -5,7 +5,8 @@ function makeForm(tool) {
   const inputs = make("fieldset", {}, ...(fields ?? []).map(field => field.node));
   const text = make("textarea", { rows: 4, spellcheck: false, placeholder: "JSON, YAML or key: value lines" });
   const written = make("label", { className: "field", hidden: true }, "Arguments", text);
-  const call = make("button", { className: "main", text: asName ? "Decide" : "Call", title: "Ctrl+Enter" });
+  const who = asName; // the button does what it says, whoever is chosen later
+  const call = make("button", { className: "main", text: who ? "Decide" : "Call", title: "Ctrl+Enter" });
   const stop = makeButton("Stop"), swap = makeButton("Write JSON");
   const buttons = make("div", { className: "buttons" }, call, stop, swap);
   const outcome = make("p", { role: "status" }), result = make("div", { className: "result" });
@@ -33,7 +34,7 @@ function makeForm(tool) {
     stop.onclick = () => running.abort();
     call.ariaBusy = true;
     stop.hidden = false;
-    await callTool(tool.name, given, running.signal, outcome, result);
+    await callTool(who, tool.name, given, running.signal, outcome, result);
     if (document.activeElement === stop) call.focus();
     stop.hidden = true;
     call.ariaBusy = false;
@@ -41,13 +42,13 @@ function makeForm(tool) {
   return form;
 }
 
-async function callTool(name, given, signal, outcome, result) {
+async function callTool(who, name, given, signal, outcome, result) {
   setText(outcome, known.approvals?.approvers === "admins" ? "calling; another admin may have to approve it…" : "calling…");
   result.replaceChildren();
   try {
     // The arguments are already JSON text: a large number must not become a float.
     const asked = `"name":${JSON.stringify(name)},"arguments":${given}`;
-    if (asName) return await showDecision(asked, signal, outcome, result);
+    if (who) return await showDecision(who, asked, signal, outcome, result);
     const answer = await callAsking(asked, signal);
     const badge = make("span", { className: "badge", text: answer.code, "data-tone": toneOf(answer) });
     const { attempts, latency_ms: latency, truncated } = answer;

@@ -61,12 +61,12 @@ function refreshLater() {
 
 /** Wants a part anew, at least so many milliseconds after it was loaded. */
 function want(part, pause) {
-  wanted.set(part, Math.min(wanted.get(part) ?? Infinity, (loadedAt[part] ?? 0) + pause));
+  wanted.set(part, Math.min(wanted.get(part) ?? Infinity, (loadedAt[part] ?? -Infinity) + pause));
 }
 
 /** Returns when a wanted part is to be loaded. What nobody sees has time: only the counts in the bar show it. */
 function dueAt(part) {
-  if (SOURCES[part][3] && !isShown(part)) return Infinity;
+  if (!isLoaded(part)) return Infinity;
   const pause = isShown(part) ? 0 : HIDDEN_PAUSE;
   const [loaded, failed] = [loadedAt, failedAt].map(times => times[part] ?? -Infinity);
   return Math.max(wanted.get(part), loaded + pause, failed + RETRY_PAUSE);
@@ -76,6 +76,11 @@ function dueAt(part) {
 function dueParts() {
   const due = [...wanted.keys()].filter(part => dueAt(part) <= performance.now());
   return due.some(isShown) ? due.filter(isShown) : due;
+}
+
+/** Reports whether a part is loaded while this view is shown. */
+function isLoaded(part) {
+  return !SOURCES[part][3] || isShown(part);
 }
 
 function isShown(part) {
@@ -91,22 +96,27 @@ const BUSY = new Set(["calls", "logs"]);
 async function load(part) {
   const [ask, show] = SOURCES[part], begun = turn;
   wanted.delete(part);
+  let problem = "the gateway cannot be reached; what is shown may be old";
   try {
     const answer = await ask();
     if (begun !== turn) return want(part, 0); // it was for another token
+    problem = "this page could not show an answer of the gateway; the browser's console says why";
     known[part] = answer;
     loadedAt[part] = performance.now();
     show?.();
     problems.delete(part);
     delete failedAt[part];
   } catch (error) {
-    failedAt[part] = performance.now();
     want(part, 0);
+    if (begun !== turn) return;
+    failedAt[part] = performance.now();
     const isTold = error instanceof NoToken || error instanceof Refused;
-    problems.set(part, isTold ? error.message : "the gateway cannot be reached; what is shown may be old");
+    problems.set(part, isTold ? error.message : problem);
     if (!isTold) console.error(error);
+    if (!(error instanceof NoToken)) return;
     // Do not ask for a token again and again; there is a button for it.
-    if (error instanceof NoToken) stopFollowing();
+    stopFollowing();
+    wanted.clear();
   }
 }
 
@@ -189,7 +199,7 @@ function showLive() {
 }
 
 function showProblems() {
-  const [problem = ""] = problems.values();
+  const [[, problem] = ["", ""]] = [...problems].filter(([part]) => isLoaded(part));
   setText(byId("problem"), problem);
   byId("problem").hidden = problem === "";
   showReadiness();

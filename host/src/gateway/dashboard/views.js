@@ -32,6 +32,7 @@ function setUpViews() {
     if (known.servers) showServers();
     if (known.tools) showTools();
     showAccess();
+    showProblems();
     refresh({}); // what this view needs and is old
   };
   window.addEventListener("hashchange", show);

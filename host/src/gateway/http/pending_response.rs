@@ -21,6 +21,8 @@ pub(super) struct PendingResponse {
     pub(super) session: Option<SessionGuard>,
     /// Whether the client gets an event id at the start of a stream, before any event.
     pub(super) is_primed: bool,
+    /// Whether the session keeps the stream, so that the client can come back to it.
+    pub(super) is_kept: bool,
     pub(super) slot: Option<RequestSlot>,
 }
 
@@ -62,6 +64,7 @@ impl PendingResponse {
         let beginning = beginning.await;
         if let (ResponseStart::Stream, Some(session)) = (&beginning, &self.session) {
             session.0.keep(self.channel.clone());
+            self.is_kept = true;
         }
         beginning
     }
@@ -89,7 +92,7 @@ impl Drop for PendingResponse {
     fn drop(&mut self) {
         let Some(work) = self.future.take() else { return };
         if let Some(session) = self.session.take() {
-            if !self.channel.has_begun() && !self.is_primed {
+            if !(self.is_kept && (self.is_primed || self.channel.has_begun())) {
                 // The client has no event id to reconnect with.
                 self.channel.close();
             }

@@ -87,7 +87,14 @@ pub(super) async fn answer(
         let kept_events = state.rules().limits.streams.kept_events;
         let channel = EventChannel::new(None, kept_events, state.parts.load.clone(), slot.usage.clone());
         let work = Some(client.handle(posted(channel.clone())));
-        let call = PendingResponse { future: work, channel, session: None, is_primed: false, slot: Some(slot) };
+        let call = PendingResponse {
+            future: work,
+            channel,
+            session: None,
+            is_primed: false,
+            is_kept: false,
+            slot: Some(slot),
+        };
         let revoked = pass.map(|pass| state.until_revoked(pass, Some(principal)));
         return Ok(respond(connection, call, slots, revoked, stream, busy).await);
     }
@@ -100,7 +107,8 @@ pub(super) async fn answer(
     let channel = session.0.stream(stream_id, slot.usage.clone());
     let work = Some(client.handle(posted(channel.clone())));
     let is_primed = claim == VersionClaim::Legacy { primed: true };
-    let call = PendingResponse { future: work, channel, session: Some(session), is_primed, slot: Some(slot) };
+    let call =
+        PendingResponse { future: work, channel, session: Some(session), is_primed, is_kept: false, slot: Some(slot) };
     Ok(respond(connection, call, None, None, stream, busy).await)
 }
 

@@ -98,9 +98,13 @@ impl Api {
 
     /// Opens a session whose client can do this.
     fn session(&self, who: &str, capabilities: &Value) -> Web<'_> {
+        self.session_of(who, "2025-06-18", capabilities)
+    }
+
+    fn session_of(&self, who: &str, version: &str, capabilities: &Value) -> Web<'_> {
         let mut web = self.web(who);
         let hello = json!({
-            "protocolVersion": "2025-06-18", "capabilities": capabilities,
+            "protocolVersion": version, "capabilities": capabilities,
             "clientInfo": {"name": "t", "version": "1"},
         });
         let reply = web.post(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
@@ -234,6 +238,22 @@ fn a_call_waits_for_as_long_as_its_caller_and_its_rules() {
         gateway.waiting(1);
         events
     });
+    gateway.waiting(0);
+    let client = gateway.session_of("ann", "2025-11-25", &json!({}));
+    let mut stream = TcpStream::connect(&gateway.address).unwrap();
+    let message = legacy_call(3);
+    write!(
+        stream,
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nAuthorization: Bearer {}\r\n\
+         MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {}\r\nContent-Length: {}\r\n\r\n{message}",
+        token("ann").unwrap(),
+        client.session.as_ref().unwrap(),
+        message.len()
+    )
+    .unwrap();
+    gateway.waiting(1);
+    drop(stream);
     gateway.waiting(0);
     // So is one without a session.
     let message =
