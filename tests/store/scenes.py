@@ -127,6 +127,12 @@ def what_an_agent_has_seen_counts_on_every_replica(stage):
     assert both("demo__add", {"a": 99, "b": 1}) == ["not-allowed", "not-allowed"]
     assert both("demo__add", {"a": 41, "b": 1}) == ["ok", "ok"], "41 is known from before"
     assert both("demo__add", {"a": 99, "b": 1}, BOB) == ["ok", "ok"], "another principal has seen nothing"
+    stage.redis.ask("CONFIG", "RESETSTAT")
+    asked = json.dumps({"name": "demo__add", "arguments": {"a": 99, "b": 1}, "as": "ann"})
+    _, _, body = other.request("POST", "/api/v1/mcp/decide", ANN, asked)
+    assert json.loads(body)["code"] == "not-allowed", body
+    looked = [stage.redis.calls(command) for command in ("zrange", "pexpire", "zadd")]
+    assert looked[0] > 0 and looked[1:] == [0, 0], f"who looks as an agent does not keep what it has seen: {looked}"
     assert other.call("demo__fail", {"message": "x"}, ANN).code == "tool-error"
     assert both("demo__forecast", {"city": "Bern", "days": 1}) == ["not-allowed", "not-allowed"]
     _, _, body = other.request("GET", "/api/v1/context", ANN)
