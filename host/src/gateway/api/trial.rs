@@ -67,7 +67,7 @@ impl Gateway {
             return Err(error(400, "no call is made as another principal: POST mcp/decide says what would be decided"));
         }
         loop {
-            // Before the gate, which must not be older than the rules.
+            // Noted before the gate is taken, so what it uses is never older.
             let rules = self.state.rules();
             let gate = self.operator_gate(principal).map_err(failed)?;
             let asker = Arc::new(OperatorQuestion {

@@ -65,7 +65,8 @@ impl ClientRequest {
         *lock(&self.rules)
     }
 
-    /// Has the request decided by the rules in force: those before may be older than what the gate then uses, not newer.
+    /// Has the request decided by the rules that hold now. They are noted before the gate takes them, so what it uses is
+    /// never older.
     pub(super) fn use_current_rules(&self, client: &ClientSession) {
         *lock(&self.rules) = client.gateway.rules();
         client.sync_view();

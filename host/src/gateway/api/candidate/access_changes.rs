@@ -135,3 +135,40 @@ impl AccessComparison<'_> {
 
 /// The number of changes that are listed; the others are counted.
 const MOST_CHANGES: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::{AccessTool, AccessVerdict};
+    use crate::logic::types::ToolRef;
+
+    fn change(number: usize) -> AccessChange {
+        let tool = ToolRef { server: "x".to_owned(), tool: number.to_string() };
+        let tool = AccessTool { tool, name: String::new(), destructive: false, read_only: false, needs: Vec::new() };
+        let right = |verdict| AccessRight {
+            name: None,
+            verdict,
+            conditions: Vec::new(),
+            rule: String::new(),
+            trace: Vec::new(),
+        };
+        let (before, after) = match number % 3 {
+            0 => (AccessVerdict::Allow, AccessVerdict::Deny),
+            _ => (AccessVerdict::Deny, AccessVerdict::Allow),
+        };
+        AccessChange { principal: "ann".to_owned(), tool, before: right(before), after: right(after) }
+    }
+
+    #[test]
+    fn all_changes_are_counted_and_the_first_are_kept() {
+        let mut found = FoundChanges::default();
+        for (principal, kept) in [("ann", 600), ("bob", 400), ("cat", 0)] {
+            let own = FoundChanges::of((0..600).map(change).collect(), found.first.len());
+            assert_eq!((own.granted, own.taken, own.first.len()), (400, 200, kept));
+            found.add(principal, &own);
+        }
+        assert_eq!((found.granted, found.taken, found.first.len()), (1200, 600, MOST_CHANGES));
+        assert!(found.first[..600].iter().all(|change| change.principal == "ann"));
+        assert_eq!((&*found.first[999].principal, &*found.first[999].tool.tool.tool), ("bob", "399"));
+    }
+}
