@@ -62,7 +62,8 @@ pub(super) async fn call(context: &RequestContext<'_>) -> Result<String, RpcErro
         if let Some(question) = request.approval.input_request.get() {
             return Ok(question.clone());
         }
-        // The rules changed while the person decided, so the call is decided again.
+        // The rules changed while the person decided: the call is decided again if its caller still has access.
+        client.update_view().map_err(|why| RpcError::new(INTERNAL_ERROR, why.to_string()))?;
         call = ToolCall { id, ..make() };
     };
     let outcome = outcome::is_wanted(message.params()).then(|| outcome::describe(client, &called));

@@ -238,7 +238,7 @@ function makeCallRow(call) {
     if (!filled) row.body.append(...storyOf(call));
     filled = true;
   };
-  row.update = () => setText(row.parts.at, timeOf(call.at)); // tomorrow, the day belongs to it
+  row.update = () => setText(row.parts.at, timeOf(call.at)); // from tomorrow on, it has the day too
   return row;
 }
 

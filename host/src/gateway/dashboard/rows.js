@@ -102,6 +102,24 @@ function traceList(steps) {
   return make("ol", {}, ...steps.map(text => make("li", {}, make("div", { className: "said", text }))));
 }
 
+/** Shows a table; the region around it stays, with its focus and how far it is scrolled. */
+function showTable(node, ...contents) {
+  const region = textTable(...contents);
+  if (node.firstElementChild) node.firstElementChild.replaceChildren(...region.children);
+  else node.append(region);
+}
+
+/** Makes a table of texts, in which the first cell of each row is its header. */
+function textTable(label, heads, rows) {
+  const line = (texts, scope) => make("tr", {}, ...texts.map((text, at) => {
+    const tag = scope === "col" || at === 0 ? "th" : "td";
+    return make(tag, { ...(tag === "th" && { scope }), className: "said", text: brief(text, 500) });
+  }));
+  const table = make("table", { className: "texts" }, make("thead", {}, line(heads, "col")),
+    make("tbody", {}, ...rows.map(texts => line(texts, "row"))));
+  return make("div", { className: "wide", role: "region", tabIndex: 0, ariaLabel: label }, table);
+}
+
 /** Shows a message at the bottom of the page, and tells screen readers. */
 function say(text) {
   setText(byId("notice"), text);

@@ -61,6 +61,6 @@ function makeDivergenceRow(divergence) {
   const facts = factList();
   facts.update({ "Why": divergence.rule, "Call": divergence.call });
   row.body.append(facts.node);
-  row.update = () => setText(row.parts.at, timeOf(divergence.at)); // tomorrow, the day belongs to it
+  row.update = () => setText(row.parts.at, timeOf(divergence.at)); // from tomorrow on, it has the day too
   return row;
 }

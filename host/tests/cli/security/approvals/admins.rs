@@ -327,6 +327,24 @@ fn a_call_that_waited_for_its_server_is_decided_by_the_rules_that_hold_then() {
 }
 
 #[test]
+fn a_call_that_waits_is_not_made_for_a_caller_who_lost_its_token_meanwhile() {
+    let gateway = Gateway::open("admins", json!({}));
+    let client = gateway.session("ann", &json!({}));
+    let mut events = stream_of(&client, &legacy_call(1));
+    gateway.waiting(1);
+    // By the new rules nobody would be asked, but ann is not known any more.
+    let mut config = config(&and(gateway.server.clone(), json!({"ask": []})), "admins");
+    config["gateway"]["tokens"].as_array_mut().unwrap().retain(|token| token["principal"] != "ann");
+    gateway.place.file(FILE, config.to_string());
+    gateway.serving.logged(&["was reloaded"]);
+    if let Some(refused) = events.next() {
+        assert!(refused["error"]["message"].as_str().is_some_and(|why| why.contains("was revoked")), "{refused}");
+    }
+    assert_eq!(gateway.modern("bob", &formless(&json!({})))["isError"], json!(null));
+    assert_eq!(calls(&gateway.file).len(), 1, "that of bob");
+}
+
+#[test]
 fn a_call_that_nobody_decides_in_time_is_not_made() {
     let gateway = Gateway::open("admins", json!({"timeouts": {"call": "100ms", "total": "300ms"}}));
     let called = gateway.modern("ann", &modern_call("x__do", &json!({})));
