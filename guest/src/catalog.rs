@@ -114,6 +114,8 @@ pub type Describe<'a> = dyn Fn(&str, &Tool) -> (Option<String>, Annotations) + '
 pub struct Catalog {
     /// The servers in order, each with its tools once it has listed them.
     servers: Vec<(Rc<str>, Option<ServerTools>)>,
+    /// The tools that servers had before they were withdrawn, by the index of the server, to say what differs next time.
+    withdrawn: BTreeMap<usize, ServerTools>,
     /// The index of each server.
     order: BTreeMap<String, usize>,
     bare_names: bool,
@@ -133,7 +135,7 @@ impl Catalog {
             }
         }
         let (exposed, shortened) = (OnceCell::new(), OnceCell::new());
-        Catalog { servers: listed, order, bare_names, style, exposed, shortened }
+        Catalog { servers: listed, withdrawn: BTreeMap::new(), order, bare_names, style, exposed, shortened }
     }
 
     /// Builds a table of these tools, without any access rules.
@@ -176,7 +178,8 @@ impl Catalog {
                 offer.tools.push(Entry::new(tool));
             }
         }
-        let changes = match &self.servers[at].1 {
+        let withdrawn = self.withdrawn.remove(&at);
+        let changes = match self.servers[at].1.as_ref().or(withdrawn.as_ref()) {
             Some(before) => changes(&before.listed(), &offer.listed()),
             None => Vec::new(),
         };
@@ -188,7 +191,9 @@ impl Catalog {
     /// Forgets the tools of a server.
     pub fn withdraw(&mut self, server: &str) {
         if let Some(&at) = self.order.get(server) {
-            self.servers[at].1 = None;
+            if let Some(tools) = self.servers[at].1.take() {
+                self.withdrawn.insert(at, tools);
+            }
             self.forget_names();
         }
     }

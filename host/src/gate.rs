@@ -71,6 +71,8 @@ pub struct Gate {
     current: Mutex<CurrentBackend>,
     /// The number of the current view.
     view_version: AtomicU64,
+    /// How often servers had announced other tools when all of this gate's servers had last listed theirs.
+    announced_tools: AtomicU64,
     /// Backends of older configurations and views on which calls still run.
     retired: Mutex<Vec<Weak<GateBackend>>>,
     /// Connections of this gate or its session alone.
@@ -130,6 +132,7 @@ impl Gate {
             pass_through: view.pass_through,
             current: Mutex::new(CurrentBackend { backend, view_version: 0 }),
             view_version: AtomicU64::new(0),
+            announced_tools: AtomicU64::new(0),
             retired: Mutex::default(),
             scoped_links: Mutex::default(),
             calls: RunningCalls::default(),

@@ -438,6 +438,11 @@ impl Registry {
         futures_util::future::join_all(links.iter().map(|link| link.send_log_level())).await;
     }
 
+    /// Returns how often servers announced other tools.
+    pub(crate) fn announced_tools(&self) -> u64 {
+        self.context.notices.announced_tools()
+    }
+
     /// Returns the number of tool list changes so far.
     pub(crate) fn tools_count(&self) -> u64 {
         self.context.notices.tools_count()

@@ -37,6 +37,7 @@ pub(crate) use item_check::strip_output_schema;
 pub use level::LogLevel;
 pub use list_kind::ListKind;
 pub use listing::Listing;
+pub(crate) use listing::UNANNOUNCED_LIST_AGE;
 pub use message_log::MaskMessage;
 pub use open::SessionOptions;
 pub use peer::{Peer, ServerEvent, ServerFeatures};

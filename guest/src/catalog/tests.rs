@@ -122,7 +122,10 @@ fn an_offer_replaces_the_last_one_and_says_what_differs() {
     assert_eq!(changes, [change("y", Change::Description), change("z", Change::Added), change("x", Change::Removed)]);
     assert_eq!(left_out, [LeftOut::Duplicate("z".into()), LeftOut::Unusable(String::new())]);
     catalog.withdraw("a");
+    catalog.withdraw("a");
     assert!(!catalog.has("a", "z"));
+    let (changes, _) = catalog.offer("a", vec![tool("y"), tool("z")]);
+    assert_eq!(changes, [change("y", Change::Description)], "compared with what was withdrawn");
 }
 
 #[test]

@@ -85,6 +85,7 @@ impl Gate {
     /// Begins a call. If its history is kept, somebody must take it when the call is over.
     fn begin(&self, call: ToolCall, keep: bool) -> LogicResult<(ComponentCall, Directive)> {
         let backend = self.sync();
+        self.withdraw_outdated(&backend)?;
         let (ticket, directive) = backend.pool.begin(&backend.gate_offers, call, keep)?;
         Ok((ComponentCall { core: backend, ticket }, directive))
     }

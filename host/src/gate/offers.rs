@@ -7,7 +7,7 @@ use std::time::Duration;
 use tracing::warn;
 
 use super::{CurrentBackend, Gate, GateError, failures};
-use crate::decide::Decide;
+use crate::decide::{Decide, LogicResult};
 use crate::failure::{Failure, RequestError};
 use crate::logic::types::{Phase, recovery};
 use crate::registry::{GateBackend, Lease, Link, ServerToolChange, ToolList, Unavailable};
@@ -64,6 +64,26 @@ impl Gate {
                 warn!(server = link.id(), "cannot update its tools: {error}");
             }
         }
+    }
+
+    /// Withdraws the tools of servers that announced others, so that a call waits for the new list: by the old one, a tool
+    /// that has become destructive could still be called.
+    pub(super) fn withdraw_outdated(&self, backend: &GateBackend) -> LogicResult<()> {
+        let announced = self.registry.announced_tools();
+        if self.announced_tools.load(Ordering::SeqCst) == announced {
+            return Ok(());
+        }
+        let mut all_listed = true;
+        for link in self.links() {
+            if link.has_outdated_tools() {
+                all_listed = false;
+                backend.withdraw(link.id())?;
+            }
+        }
+        if all_listed {
+            self.announced_tools.store(announced, Ordering::SeqCst);
+        }
+        Ok(())
     }
 
     /// Connects a server, takes its tools, and returns the lease.

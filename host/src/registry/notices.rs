@@ -1,6 +1,7 @@
 //! What a registry announces: changed lists and states, and events of servers.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::{broadcast, watch};
@@ -12,6 +13,8 @@ use crate::session::{LogLevel, ServerEvent};
 pub(super) struct Notices {
     /// Counts changes of tool lists.
     tools: watch::Sender<u64>,
+    /// Counts how often servers announced that their tools changed.
+    announced_tools: AtomicU64,
     /// Counts changes of servers' states.
     states: watch::Sender<u64>,
     /// Sends events of servers to all who listen.
@@ -22,8 +25,13 @@ pub(super) struct Notices {
 
 impl Default for Notices {
     fn default() -> Self {
-        let (tools, states, levels) = Default::default();
-        Notices { tools, states, events: broadcast::Sender::new(MOST_LAGGING), levels }
+        Notices {
+            tools: watch::Sender::default(),
+            announced_tools: AtomicU64::new(0),
+            states: watch::Sender::default(),
+            events: broadcast::Sender::new(MOST_LAGGING),
+            levels: Mutex::default(),
+        }
     }
 }
 
@@ -45,6 +53,16 @@ impl Notices {
     /// Announces that the tools of some server changed.
     pub(super) fn tools_changed(&self) {
         self.tools.send_modify(|count| *count += 1);
+    }
+
+    /// Notes that a server announced other tools, which it has yet to list.
+    pub(super) fn tools_announced(&self) {
+        self.announced_tools.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Returns how often servers announced other tools.
+    pub(super) fn announced_tools(&self) -> u64 {
+        self.announced_tools.load(Ordering::SeqCst)
     }
 
     /// Returns a counter of tool list changes on all servers.

@@ -25,6 +25,10 @@ pub trait Handler: Send + Sync + 'static {
         ActiveCallers::Unknown
     }
 
+    /// Handles a server's notice that its tools changed (`notifications/tools/list_changed`), before any later message of
+    /// the server is read.
+    fn tools_changed(&self) {}
+
     /// Handles a server's notice that a person has completed an elicitation at its URL
     /// (`notifications/elicitation/complete`).
     fn elicitation_completed(&self, connection: u64, elicitation: &str) {

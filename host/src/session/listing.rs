@@ -63,9 +63,18 @@ impl Session {
             }
             Err(failed) => return Err(failed),
         };
-        let until = (self.peer.era == Era::Modern).then(|| Instant::now() + listing.ttl.unwrap_or_default());
+        let until = match self.peer.era {
+            Era::Modern => Some(Instant::now() + listing.ttl.unwrap_or_default()),
+            Era::Legacy if self.peer.features.list_changed => None,
+            Era::Legacy => Some(Instant::now() + UNANNOUNCED_LIST_AGE),
+        };
         self.list_cache.put(kind, generation, Arc::clone(&listing), until);
         Ok(listing)
+    }
+
+    /// Reports whether the server announced other tools than it last listed.
+    pub(crate) fn has_changed_tools(&self) -> bool {
+        self.list_cache.is_outdated(ListKind::Tools)
     }
 
     /// Fetches the tools as a client with these topics sees them. Only a server of 2026-07-28 is told the topics with
@@ -217,6 +226,8 @@ pub(super) struct ListCache(Mutex<[CacheSlot; 4]>);
 struct CacheSlot {
     /// Counts changes, so that a list requested before a change is not cached after it.
     generation: u64,
+    /// The generation that was last fetched.
+    fetched: u64,
     cached: Option<CachedListing>,
 }
 
@@ -239,7 +250,8 @@ impl ListCache {
         let mut slots = self.slots();
         for kind in kinds {
             let slot = &mut slots[*kind as usize];
-            *slot = CacheSlot { generation: slot.generation + 1, cached: None };
+            slot.generation += 1;
+            slot.cached = None;
         }
     }
 
@@ -251,6 +263,12 @@ impl ListCache {
         valid.map(|cached| Arc::clone(&cached.listing))
     }
 
+    /// Reports whether the list of a kind changed since it was last fetched.
+    fn is_outdated(&self, kind: ListKind) -> bool {
+        let slot = &self.slots()[kind as usize];
+        slot.fetched != slot.generation
+    }
+
     fn generation(&self, kind: ListKind) -> u64 {
         self.slots()[kind as usize].generation
     }
@@ -258,6 +276,7 @@ impl ListCache {
     fn put(&self, kind: ListKind, generation: u64, listing: Arc<Listing>, until: Option<Instant>) {
         let slot = &mut self.slots()[kind as usize];
         if slot.generation == generation {
+            slot.fetched = generation;
             slot.cached = Some(CachedListing { listing, until });
         }
     }
@@ -267,6 +286,8 @@ impl ListCache {
     }
 }
 
+/// How long a list is taken for the current one if the server does not announce changes.
+pub(crate) const UNANNOUNCED_LIST_AGE: Duration = Duration::from_secs(5 * 60);
 const MAX_PAGES: usize = 1_000;
 /// How much of a skipped item is logged.
 const SHOWN: usize = 128;

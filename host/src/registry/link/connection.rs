@@ -4,13 +4,14 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::time::Instant;
 use tracing::{Instrument, debug, warn};
 
 use super::super::owned_task::OwnedTask;
 use super::Link;
 use super::watching::resubscribe;
 use crate::failure::RequestError;
-use crate::session::{ListKind, ServerEvent, Session};
+use crate::session::{ListKind, ServerEvent, Session, UNANNOUNCED_LIST_AGE};
 
 /// The permit for a server's one connection, held until nothing is left of that connection.
 pub(super) type ConnectionPermit = tokio::sync::OwnedSemaphorePermit;
@@ -52,10 +53,21 @@ async fn listen(session: Arc<Session>, number: u64, link: Weak<Link>) {
     {
         warn!("cannot list the tools: {why}");
     }
+    let announces = session.peer().features.list_changed;
+    let mut listed = Instant::now();
     // The session may have ended before this task started.
     while session.close_reason().is_none() {
         let heard = tokio::select! {
             heard = event.recv() => heard,
+            () = tokio::time::sleep_until(listed + UNANNOUNCED_LIST_AGE), if !announces => {
+                if link.upgrade().is_some_and(|link| link.known_tools().is_some())
+                    && let Err(why) = relist(&session, &link).await
+                {
+                    debug!("cannot list the tools again: {why}");
+                }
+                listed = Instant::now();
+                continue;
+            }
             _ = &mut subscription, if subscribed => {
                 subscribed = false;
                 continue;

@@ -84,6 +84,11 @@ impl Link {
         self.cached().clone()
     }
 
+    /// Reports whether the server announced other tools, which it has yet to list.
+    pub(crate) fn has_outdated_tools(&self) -> bool {
+        self.opener.has_outdated_tools()
+    }
+
     /// Requests the tools over this session, one request at a time.
     async fn list_tools(&self, session: &Arc<Session>) -> Result<Arc<ToolList>, Unavailable> {
         let before = self.attempts().count;
@@ -97,6 +102,13 @@ impl Link {
     /// Stores the outcome of a request for the list of tools.
     pub(super) fn note_list(&self, session: &Arc<Session>, listed: Result<Arc<Listing>, RequestError>) -> ListOutcome {
         let listed = listed.map(|listing| self.keep_tools(listing));
+        if listed.is_ok() {
+            self.opener.set_tools_outdated(false);
+            // The server may have announced others meanwhile.
+            if session.has_changed_tools() {
+                self.opener.set_tools_outdated(true);
+            }
+        }
         self.attempts().note(session, listed.clone());
         listed
     }

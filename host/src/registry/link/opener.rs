@@ -1,7 +1,7 @@
 //! Opens sessions with one server, as its configuration says.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -40,6 +40,8 @@ pub(super) struct SessionOpener {
     era: Mutex<Option<Protocol>>,
     /// What the server wrote, and what became of it.
     pub(super) log: Arc<ServerLog>,
+    /// Whether the server announced other tools, which it has yet to list.
+    outdated_tools: AtomicBool,
     /// The endpoint of the last connection.
     last_endpoint: Mutex<Option<Endpoint>>,
     /// The OAuth account with the server, once it was resolved.
@@ -63,6 +65,7 @@ impl SessionOpener {
             session,
             era: Mutex::default(),
             log,
+            outdated_tools: AtomicBool::new(false),
             last_endpoint: Mutex::default(),
             #[cfg(feature = "oauth")]
             account: Mutex::default(),
@@ -80,6 +83,7 @@ impl SessionOpener {
             server: self.server().id.clone(),
             connection: self.number,
             handler: Arc::clone(&self.context.handler),
+            opener: Arc::downgrade(self),
         });
         self.open_with(limit, handler).await
     }
@@ -128,6 +132,19 @@ impl SessionOpener {
         let era = opened.as_ref().ok().map(|session| session.peer().era.into());
         *self.era.lock().unwrap_or_else(PoisonError::into_inner) = era;
         opened.map(Arc::new).map_err(|failed| Unavailable::Failed(with_address(failed, &endpoint)))
+    }
+
+    /// Reports whether the server announced other tools, which it has yet to list.
+    pub(super) fn has_outdated_tools(&self) -> bool {
+        self.outdated_tools.load(Ordering::SeqCst)
+    }
+
+    /// Notes whether the tools that the server last listed are out of date.
+    pub(super) fn set_tools_outdated(&self, outdated: bool) {
+        self.outdated_tools.store(outdated, Ordering::SeqCst);
+        if outdated {
+            self.context.notices.tools_announced();
+        }
     }
 
     /// Returns a function that masks the server's messages as its results are masked.
@@ -263,6 +280,7 @@ struct TaggedHandler {
     server: String,
     connection: u64,
     handler: Arc<dyn Handler>,
+    opener: Weak<SessionOpener>,
 }
 
 impl Handler for TaggedHandler {
@@ -276,6 +294,12 @@ impl Handler for TaggedHandler {
 
     fn active_callers(&self, _: u64) -> ActiveCallers {
         self.handler.active_callers(self.connection)
+    }
+
+    fn tools_changed(&self) {
+        if let Some(opener) = self.opener.upgrade() {
+            opener.set_tools_outdated(true);
+        }
     }
 
     fn elicitation_completed(&self, _: u64, elicitation: &str) {

@@ -277,6 +277,9 @@ impl Inbox {
                         *callers = self.handler_of(exchange).active_callers(0);
                     }
                     self.list_cache.invalidate(&event);
+                    if matches!(event, ServerEvent::ToolsChanged) {
+                        self.handler.tools_changed();
+                    }
                     // There may be no subscribers.
                     let _ = self.events.send(event);
                 }

@@ -23,6 +23,8 @@ pub struct Server {
     well: AtomicBool,
     /// Counts the changes of its tools.
     edition: AtomicU64,
+    /// It does not declare that it announces changes of its tools.
+    is_quiet: AtomicBool,
     lines: Mutex<Vec<Weak<Line>>>,
     /// What goes on though its connection is gone.
     work: Mutex<JoinSet<()>>,
@@ -116,6 +118,7 @@ impl Server {
             mind: Mutex::new(Box::new(|_: &str| Fate::WELL)),
             well: AtomicBool::new(false),
             edition: AtomicU64::new(0),
+            is_quiet: AtomicBool::new(false),
             lines: Mutex::default(),
             work: Mutex::default(),
         })
@@ -158,6 +161,16 @@ impl Server {
         self.lines().iter().for_each(|line| line.say(&news));
     }
 
+    /// It has other tools, and does not say so.
+    pub fn change_tools_quietly(&self) {
+        self.edition.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// From now on it does not declare that it announces changes of its tools.
+    pub fn be_quiet(&self) {
+        self.is_quiet.store(true, Ordering::Relaxed);
+    }
+
     /// The tool that only the present edition has.
     pub fn extra(&self) -> String {
         format!("extra_{}", self.edition.load(Ordering::Relaxed))
@@ -172,7 +185,7 @@ impl Server {
 
     /// The result of a request that is no call.
     pub fn result(&self, method: &str, modern: bool) -> Result<Value, i64> {
-        let capabilities = json!({"tools": {"listChanged": true}});
+        let capabilities = json!({"tools": {"listChanged": !self.is_quiet.load(Ordering::Relaxed)}});
         match (method, modern) {
             ("server/discover", true) => Ok(json!({"supportedVersions": ["2026-07-28"], "capabilities": capabilities})),
             // A version that is not supported, and a method that there is not.

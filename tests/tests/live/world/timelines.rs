@@ -4,6 +4,7 @@ mod acquire;
 mod busy;
 mod close;
 mod health;
+mod listing;
 mod reload;
 mod restart;
 
