@@ -2,6 +2,7 @@
 //! loss.
 
 mod members;
+mod object;
 pub(crate) mod scan;
 
 use std::collections::HashSet;
@@ -13,6 +14,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 pub(crate) use members::find_members;
+pub(crate) use object::{Object, read_object};
 
 /// Searches JSON texts for a member name; a text without it has no such member and need not be parsed.
 pub struct MemberFinder(&'static str);

@@ -64,8 +64,8 @@ pub(super) struct TerminalApprover(pub Arc<Registry>);
 
 impl Approve for TerminalApprover {
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Consent> {
-        let text = ApprovalText::new(question, &self.0.secrets());
-        let ApprovalText { tool, server, rule, bytes, arguments } = text;
+        let text = ApprovalText::new(question, None, &self.0.secrets());
+        let ApprovalText { tool, server, rule, bytes, arguments, .. } = text;
         // The question comes last, because long arguments would scroll it away.
         let text = format!(
             "{APPROVAL}: {rule}\narguments, {bytes} bytes, as they will be sent:\n{arguments}\ncall the tool {tool} of the \

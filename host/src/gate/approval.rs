@@ -20,11 +20,14 @@ pub struct ApprovalText {
     pub bytes: usize,
     /// The arguments as they will be sent: whole, with only credentials of the configuration hidden.
     pub arguments: String,
+    /// The members of `_meta` that the server gets with the call, as one JSON object, if there are any.
+    pub meta: Option<String>,
 }
 
 impl ApprovalText {
-    /// Formats a question; masks do not apply, because they would hide what is going to run.
-    pub fn new(question: &Question, secrets: &Secrets) -> Self {
+    /// Formats a question about a call that has this `_meta`; masks do not apply, because they would hide what is going to
+    /// run.
+    pub fn new(question: &Question, meta: Option<&str>, secrets: &Secrets) -> Self {
         let Question { tool, arguments, reason } = question;
         // Hide only credentials: the person may decide by a path or a host that the configuration contains.
         let credentials = secrets.credentials();
@@ -35,28 +38,44 @@ impl ApprovalText {
             rule: shown(reason),
             bytes: arguments.len(),
             arguments: shown(arguments),
+            meta: meta.map(shown),
         }
     }
 
     /// Returns the question as JSON, for programs that show it.
     pub fn as_json(&self) -> serde_json::Value {
-        let ApprovalText { tool, server, rule, bytes, arguments } = self;
+        let ApprovalText { tool, server, rule, bytes, arguments, meta } = self;
         let bare = |quoted: &str| quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).map(str::to_owned);
         let [tool, server] = [tool, server].map(|name| bare(name).unwrap_or_else(|| name.clone()));
-        json!({"server": server, "tool": tool, "rule": rule, "bytes": bytes, "arguments": arguments})
+        let mut shown = json!({"server": server, "tool": tool, "rule": rule, "bytes": bytes, "arguments": arguments});
+        if let Some(meta) = meta {
+            shown["meta"] = meta.as_str().into();
+        }
+        shown
     }
 
-    /// Returns the question as lines, the arguments last. They are in a Markdown fence longer than any run of backticks
-    /// in them, so that a client that renders it shows them unchanged.
+    /// Returns the question as lines, the arguments and `_meta` last.
     pub fn in_lines(&self) -> String {
-        let ApprovalText { tool, server, rule, bytes, arguments } = self;
-        let longest = arguments.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
-        let fence = "`".repeat((longest + 1).max(3));
-        format!(
+        let ApprovalText { tool, server, rule, bytes, arguments, meta } = self;
+        let arguments = fenced(arguments);
+        let mut lines = format!(
             "{APPROVAL}: may the tool {tool} of the server {server} be called?\nRule: {rule}\nArguments, {bytes} bytes, as \
-             they will be sent:\n{fence}\n{arguments}\n{fence}"
-        )
+             they will be sent:\n{arguments}"
+        );
+        if let Some(meta) = meta {
+            lines += "\nWith this _meta:\n";
+            lines += &fenced(meta);
+        }
+        lines
     }
+}
+
+/// Puts a text into a Markdown fence longer than any run of backticks in it, so that a client that renders it shows it
+/// unchanged.
+fn fenced(text: &str) -> String {
+    let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat((longest + 1).max(3));
+    format!("{fence}\n{text}\n{fence}")
 }
 
 /// The beginning of every question of ours; servers' questions never start with it.
@@ -73,7 +92,7 @@ mod tests {
         let mut secrets = Secrets::default();
         secrets.add("Zq9-planted/secret");
         secrets.add_variable("PROJECT", "/home/planted/project");
-        ApprovalText::new(&question, &secrets)
+        ApprovalText::new(&question, None, &secrets)
     }
 
     #[test]

@@ -23,6 +23,7 @@ use super::visible_servers::VisibleServers;
 use super::{Gateway, metrics};
 use crate::agent::RememberedAgent;
 use crate::calendar::{Utc, millis};
+use crate::json::read_object;
 use crate::lock::lock;
 use crate::logic::types::execution::Code;
 use crate::registry::{LogLine, LogPage, ReadinessReport, ServerStatus, state_name};
@@ -224,7 +225,7 @@ impl Gateway {
             principal: Option<String>,
         }
         let wrong = |_| error(400, "send {\"principal\": a name}, or {} for all");
-        let Body { principal } = serde_json::from_slice(body).map_err(wrong)?;
+        let Body { principal } = read_object(body).map_err(wrong)?;
         let forgotten = self.registry().store().reset(principal.as_deref()).await.map_err(|_| no_store())?;
         tracing::warn!(principal, "an operator made the gateway forget what {forgotten} agents have seen");
         Ok(reply(200, &json!({"forgotten": forgotten})))

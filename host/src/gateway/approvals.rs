@@ -104,7 +104,7 @@ impl WaitingCalls {
         let (sender, decided) = oneshot::channel();
         {
             let mut calls = lock(&self.calls);
-            let bytes = |call: &ShownCall| call.text.arguments.len();
+            let bytes = |call: &ShownCall| call.text.arguments.len() + call.text.meta.as_ref().map_or(0, String::len);
             if calls.len() >= MOST
                 || calls.iter().map(|call| bytes(&call.shown)).sum::<usize>() + bytes(&shown) > MOST_BYTES
             {
@@ -203,6 +203,7 @@ impl GatewayState {
         &self,
         principal: &str,
         question: &Question,
+        meta: Option<&str>,
         limit: Duration,
         rules: RulesDigest,
     ) -> Result<AskedAdmins<'_>, Consent> {
@@ -215,7 +216,7 @@ impl GatewayState {
         let shown = ShownCall {
             id: hex(&id),
             principal: principal.to_owned(),
-            text: ApprovalText::new(question, &self.registry.secrets()),
+            text: ApprovalText::new(question, meta, &self.registry.secrets()),
             since,
             until: since + limit,
         };
@@ -248,14 +249,15 @@ impl GatewayState {
         Ok(unused.then_some(approved))
     }
 
-    /// Returns the call that a question of this principal is about, for its seal.
-    pub(super) fn subject(&self, principal: &str, question: &Question) -> SealedCall {
+    /// Returns the call that a question of this principal is about, for its seal, with the `_meta` that is shown with it.
+    pub(super) fn subject(&self, principal: &str, question: &Question, meta: Option<&str>) -> SealedCall {
         let Question { tool, arguments, .. } = question;
         SealedCall {
             principal: principal.to_owned(),
             server: tool.server.clone(),
             tool: tool.tool.clone(),
             arguments: arguments.clone(),
+            meta: meta.map(str::to_owned),
             rules: self.rules(),
         }
     }
@@ -289,6 +291,7 @@ mod tests {
             rule: "ask: \"do\"".to_owned(),
             bytes,
             arguments: "a".repeat(bytes),
+            meta: None,
         };
         let since = SystemTime::UNIX_EPOCH;
         ShownCall { id: id.to_owned(), principal: principal.to_owned(), text, since, until: since }

@@ -50,6 +50,8 @@ pub(super) struct SealedCall {
     pub(super) server: String,
     pub(super) tool: String,
     pub(super) arguments: String,
+    /// The members of `_meta` that the person sees too, as one JSON object, if there are any.
+    pub(super) meta: Option<String>,
     /// The rules that it was decided by.
     pub(super) rules: RulesDigest,
 }
@@ -160,9 +162,12 @@ fn tag(
     inner: Option<&RawValue>,
 ) -> [u8; 32] {
     let mut tag = key.tag();
-    let SealedCall { principal, server, tool, arguments, rules } = subject;
+    let SealedCall { principal, server, tool, arguments, meta, rules } = subject;
     let texts = [stage.name(), number, principal, server, tool, arguments, inner.map_or("", RawValue::get)];
-    for part in texts.iter().map(|text| text.as_bytes()).chain([&until.to_be_bytes()[..], rules]) {
+    let texts = texts.iter().map(|text| text.as_bytes());
+    // Only if there is one, so that states from before it was sealed stay valid.
+    let meta = meta.iter().map(String::as_bytes);
+    for part in texts.chain([&until.to_be_bytes()[..], rules]).chain(meta) {
         // With its length, so that different calls cannot have the same input.
         tag.update(&(part.len() as u64).to_be_bytes());
         tag.update(part);
@@ -205,7 +210,7 @@ mod tests {
 
     fn subject(arguments: &str) -> SealedCall {
         let [principal, server, tool] = ["ann", "k8s", "delete"].map(str::to_owned);
-        SealedCall { principal, server, tool, arguments: arguments.to_owned(), rules: [1; 32] }
+        SealedCall { principal, server, tool, arguments: arguments.to_owned(), meta: None, rules: [1; 32] }
     }
 
     fn read(seal: &StateSealer, state: &str) -> Option<SealedState> {
@@ -230,6 +235,7 @@ mod tests {
                 ("somebody else", SealedCall { principal: "bob".to_owned(), ..subject("{}") }),
                 ("another tool", SealedCall { server: "k8sd".to_owned(), tool: "elete".to_owned(), ..subject("{}") }),
                 ("other rules", SealedCall { rules: [2; 32], ..subject("{}") }),
+                ("with _meta", SealedCall { meta: Some("{}".to_owned()), ..subject("{}") }),
             ];
             for (what, subject) in changed {
                 assert!(!seal.verify(&sealed, &subject), "{what}");

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::code::{INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR};
 use super::params::Params;
 use crate::failure::{Failure, RequestError, RpcError};
-use crate::json::{self, JsonObject, find_members};
+use crate::json::{self, JsonObject, find_members, read_object};
 use crate::transport::RequestId;
 
 /// A message, as it arrived.
@@ -356,7 +356,7 @@ impl Reply {
     pub fn read<'a, T: Deserialize<'a>>(&'a self, method: &str) -> Result<T, RequestError> {
         let broken =
             |error| RequestError::sent(Failure::Protocol(format!("the result of {method} cannot be read: {error}")));
-        serde_json::from_str(self.json()).map_err(broken)
+        read_object(self.json()).map_err(broken)
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::era::{Era, LEGACY_VERSIONS, MODERN_VERSION};
 use super::{ActiveCallers, Reply, empty_object};
 use crate::failure::{Failure, RequestError};
-use crate::json::LossyString;
+use crate::json::{LossyString, read_object};
 
 /// A server as the handshake describes it.
 #[derive(Debug, Clone)]
@@ -165,11 +165,11 @@ impl ServerEvent {
             "notifications/resources/list_changed" => Some(ServerEvent::ResourcesChanged),
             "notifications/prompts/list_changed" => Some(ServerEvent::PromptsChanged),
             "notifications/resources/updated" => {
-                let Params { uri, .. } = serde_json::from_str(params).ok()?;
+                let Params { uri, .. } = read_object(params).ok()?;
                 Some(ServerEvent::ResourceUpdated { uri: uri?, params: RawValue::from_string(params.to_owned()).ok()? })
             }
             "notifications/message" => {
-                let params: Params = serde_json::from_str(params).ok()?;
+                let params: Params = read_object(params).ok()?;
                 let level = params.level.map_or_else(|| "info".to_owned(), String::from);
                 let logger = params.logger.map(String::from);
                 let data = params.data.unwrap_or_else(empty_object);

@@ -122,6 +122,8 @@ fn each_principal_has_its_own_context_in_every_session_until_it_is_reset() {
     assert_eq!(shown(&bob), json!([{"principal": "bob", "part": null, "labels": ["untrusted"], "known": 1}]));
     let refused = bob.request("POST /api/v1/context/reset", "localhost", &[], "{}");
     assert_eq!(refused.status, 403, "{refused:?}");
+    let wrong = ann.request("POST /api/v1/context/reset", "localhost", &[], "[]");
+    assert_eq!(wrong.status, 400, "a list is not an object without a principal: {wrong:?}");
     let gateway = format!("--gateway=http://{address}");
     let reset = ["context", "reset", "--principal", "bob", "--json", &gateway];
     let operator = Place::new().set("TOOLGATE_GATEWAY_TOKEN", ANN);

@@ -8,6 +8,7 @@ use super::super::approvals::{ShownCall, UnusableDecision};
 use super::super::client::Principal;
 use super::{ApiResponse, error, reply, timestamp};
 use crate::gate::AdminDecision;
+use crate::json::read_object;
 
 impl Gateway {
     /// Lists the calls that wait for an admin, with everything that will be sent, the oldest first.
@@ -40,7 +41,7 @@ impl Gateway {
         struct Body {
             approve: bool,
         }
-        let Ok(Body { approve }) = serde_json::from_slice(body) else {
+        let Ok(Body { approve }) = read_object(body) else {
             return error(400, "send {\"approve\": true} or {\"approve\": false}");
         };
         let decision = AdminDecision { admin: principal.name.as_str().into(), approved: approve };

@@ -26,6 +26,7 @@ use crate::config;
 use crate::config::model::Config;
 use crate::config::resolve::check_tokens;
 use crate::failure::format_chain;
+use crate::json::read_object;
 use crate::logic::{Component, ComponentOptions};
 use crate::record::{Candidate, UnusableServer};
 use access_changes::AccessComparison;
@@ -58,7 +59,7 @@ impl Gateway {
             return Err(error(413, &format!("a candidate may have up to {MOST_BYTES} bytes")));
         }
         let wrong = |why| error(400, &format!("send {{\"text\": a configuration, \"name\": its file}}: {why}"));
-        let mut question: CandidateQuestion = serde_json::from_slice(body).map_err(wrong)?;
+        let mut question: CandidateQuestion = read_object(body).map_err(wrong)?;
         let filter = filter_of(&question.calls).map_err(|why| error(400, &why))?;
         let query = AccessQuery::new(&question.labels.join(","), CallFilter::default());
         question.labels = query.map_err(|why| error(400, &why))?.labels;

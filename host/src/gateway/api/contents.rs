@@ -11,7 +11,7 @@ use super::super::{Gateway, bounds};
 use super::{ApiResponse, error, failed};
 use crate::failure::RpcError;
 use crate::gate::{ContentError, Gate, ServerContent};
-use crate::json::{JsonObject, to_raw};
+use crate::json::{JsonObject, read_object, to_raw};
 use crate::session::ListKind;
 
 impl Gateway {
@@ -47,7 +47,7 @@ impl Gateway {
             server: Option<String>,
         }
         let wrong = |_| error(400, "send {\"uri\": …}, with \"server\" if several have it");
-        let Body { uri, server } = serde_json::from_slice(body).map_err(wrong)?;
+        let Body { uri, server } = read_object(body).map_err(wrong)?;
         let gate = self.operator_gate(principal).map_err(failed)?;
         self.content(gate.read_resource(&uri, server.as_deref()).await)
     }
@@ -63,7 +63,7 @@ impl Gateway {
             arguments: JsonObject,
         }
         let wrong = |_| error(400, "send {\"server\": …, \"name\": …, \"arguments\": an object of texts}");
-        let Body { server, name, arguments } = serde_json::from_slice(body).map_err(wrong)?;
+        let Body { server, name, arguments } = read_object(body).map_err(wrong)?;
         bounds::check_prompt_name(&name).map_err(|RpcError { message, .. }| error(400, &message))?;
         let gate = self.operator_gate(principal).map_err(failed)?;
         self.content(gate.prompt(&server, &name, &to_raw(&arguments)).await)

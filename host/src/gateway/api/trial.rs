@@ -13,7 +13,7 @@ use super::super::seal::{ApprovalStage, RulesDigest};
 use super::super::{Gateway, GatewayState, bounds};
 use super::{ApiResponse, error, failed};
 use crate::gate::{ApprovalText, Approve, CallEvent, CallOptions, Consent, Gate, GateError, OnEvent};
-use crate::json::to_raw;
+use crate::json::{Object, read_object, to_raw};
 use crate::logic::types::execution::{Question, ToolCall};
 use crate::rpc;
 use crate::transport::BoxFuture;
@@ -32,7 +32,7 @@ pub(super) struct CallBody {
     ask: bool,
     /// What that person answered to the question of an earlier response.
     #[serde(default)]
-    approval: Option<GivenApproval>,
+    approval: Option<Object<GivenApproval>>,
 }
 
 /// The answer of a person to the question about a call.
@@ -46,7 +46,7 @@ struct GivenApproval {
 impl CallBody {
     pub(super) fn read(body: &[u8]) -> Result<Self, ApiResponse> {
         let wrong = |_| error(400, "send {\"name\": …, \"arguments\": an object or text}");
-        let body: CallBody = serde_json::from_slice(body).map_err(wrong)?;
+        let body: CallBody = read_object(body).map_err(wrong)?;
         bounds::check_tool_name(&body.name).map_err(|refused| error(400, &refused.message))?;
         Ok(body)
     }
@@ -76,7 +76,7 @@ impl Gateway {
                 principal: principal.name.clone(),
                 rules,
                 can_ask: body.ask,
-                given: body.approval.as_ref().map(|given| (rpc::quote(&given.state), given.approve)),
+                given: body.approval.as_ref().map(|Object(given)| (rpc::quote(&given.state), given.approve)),
                 question: OnceLock::new(),
             });
             let options = self.trial_options(principal, &asker);
@@ -129,7 +129,7 @@ struct OperatorQuestion {
 impl OperatorQuestion {
     async fn ask_admins(&self, question: &Question) -> Consent {
         let limit = time_to_decide(&self.gate, question);
-        match self.state.show_to_admins(&self.principal, question, limit, self.rules) {
+        match self.state.show_to_admins(&self.principal, question, None, limit, self.rules) {
             // When the caller goes, the call is dropped.
             Ok(asked) => asked.decision(pending()).await,
             Err(refused) => refused,
@@ -144,7 +144,7 @@ impl Approve for OperatorQuestion {
             if !approvers.has_client() {
                 return self.ask_admins(question).await;
             }
-            let subject = state.subject(&self.principal, question);
+            let subject = state.subject(&self.principal, question, None);
             let given = self.given.as_ref().and_then(|(sealed, approve)| Some((state.sealer.read(sealed)?, *approve)));
             if let Some((sealed, approve)) = given.filter(|(sealed, _)| sealed.stage == ApprovalStage::Asked) {
                 match state.use_answer(&sealed, &subject, approve).await {
@@ -159,7 +159,7 @@ impl Approve for OperatorQuestion {
                 let Some(sealed) = state.sealer.seal(ApprovalStage::Asked, &subject, None) else {
                     return Consent::NoApprover;
                 };
-                let mut asked = ApprovalText::new(question, &state.registry.secrets()).as_json();
+                let mut asked = ApprovalText::new(question, None, &state.registry.secrets()).as_json();
                 asked["state"] = sealed.into();
                 let _ = self.question.set(json!({"approval": asked}));
                 return Consent::Pending;

@@ -17,7 +17,7 @@ use super::client_request::ClientRequest;
 use crate::gate::{ApprovalText, Approve, Consent};
 use crate::gateway::approvals::time_to_decide;
 use crate::gateway::seal::ApprovalStage;
-use crate::json::JsonObject;
+use crate::json::{JsonObject, Object, read_object};
 use crate::logic::types::execution::Question;
 use crate::session::{Era, Topic, missing_capability};
 use crate::transport::BoxFuture;
@@ -26,6 +26,13 @@ impl Approve for ClientRequest {
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Consent> {
         Box::pin(async move {
             let Some(client) = self.client.upgrade() else { return Consent::NoApprover };
+            let max_bytes = client.gateway.registry.config().settings.ask_max_bytes;
+            if let Some(meta) = self.unseen_meta.as_ref().filter(|meta| meta.len() as u64 > max_bytes) {
+                let bytes = meta.len();
+                return Consent::Failed(format!(
+                    "its _meta has {bytes} bytes, more than a person is shown (ask_max_bytes: {max_bytes})"
+                ));
+            }
             match self.era {
                 Era::Legacy => self.ask_person(&client, question).await,
                 Era::Modern => self.resume_or_ask(&client, question).await,
@@ -49,7 +56,7 @@ impl ClientRequest {
         if !approvers.has_admins() {
             return by_form.await;
         }
-        let asked = match gateway.show_to_admins(&client.name, question, limit, self.rules()) {
+        let asked = match gateway.show_to_admins(&client.name, question, self.meta(), limit, self.rules()) {
             Ok(asked) => asked,
             Err(Consent::Pending) => return Consent::Pending,
             // The list of the admins is full: the client still may decide.
@@ -78,7 +85,7 @@ impl ClientRequest {
         if is_outdated() {
             return Consent::Pending;
         }
-        let form = form(client, question).to_string();
+        let form = self.form(client, question).to_string();
         match client.questions.ask(Topic::Elicitation, &form, &*self.sink, limit).await {
             Err(_) => Consent::NoApprover,
             Ok(answer) if !is_yes(&answer) => Consent::No,
@@ -91,7 +98,7 @@ impl ClientRequest {
     /// result, or asks an admin.
     async fn resume_or_ask(&self, client: &ClientSession, question: &Question) -> Consent {
         let (gateway, approvers) = (&client.gateway, client.gateway.approvers());
-        let subject = gateway.subject(&client.name, question);
+        let subject = gateway.subject(&client.name, question, self.meta());
         let answered = self.approval.returned.get().and_then(|ReturnedState { sealed, answer }| {
             let approved = match (sealed.stage, answer) {
                 (ApprovalStage::Approved, _) => true,
@@ -115,7 +122,7 @@ impl ClientRequest {
             None if approvers.has_client() && self.can_show_forms() => {
                 let seal = &gateway.sealer;
                 let Some(state) = seal.seal(ApprovalStage::Asked, &subject, None) else { return Consent::NoApprover };
-                let mut params = form(client, question);
+                let mut params = self.form(client, question);
                 params["mode"] = "form".into();
                 let asked = json!({key(&seal.name()): {"method": Topic::Elicitation.method(), "params": params}});
                 let result = json!({"resultType": "input_required", "inputRequests": asked, "requestState": state});
@@ -124,7 +131,7 @@ impl ClientRequest {
             }
             None if approvers.has_admins() => {
                 let limit = time_to_decide(&client.gate, question);
-                let consent = match gateway.show_to_admins(&client.name, question, limit, self.rules()) {
+                let consent = match gateway.show_to_admins(&client.name, question, self.meta(), limit, self.rules()) {
                     // When the client goes, its call is dropped.
                     Ok(asked) => asked.decision(pending()).await,
                     Err(refused) => refused,
@@ -139,19 +146,24 @@ impl ClientRequest {
         }
     }
 
+    /// Builds the form that shows the person the call as it will be made.
+    fn form(&self, client: &ClientSession, question: &Question) -> serde_json::Value {
+        let message = ApprovalText::new(question, self.meta(), &client.gateway.registry.secrets()).in_lines();
+        let approve = json!({"type": "boolean", "title": "Approve", "description": "Whether the call may be made"});
+        let schema = json!({"type": "object", "properties": {"approve": approve}, "required": ["approve"]});
+        json!({"message": message, "requestedSchema": schema})
+    }
+
+    /// Returns the members of `_meta` that a person must see, as one JSON object.
+    fn meta(&self) -> Option<&str> {
+        self.unseen_meta.as_deref()
+    }
+
     /// Reports whether the client can show a form to a person.
     fn can_show_forms(&self) -> bool {
         JsonObject::read(&self.capabilities)
             .is_some_and(|declared| missing_capability(&declared, Topic::Elicitation, None).is_none())
     }
-}
-
-/// Builds the form that shows the person the call as it will be made.
-fn form(client: &ClientSession, question: &Question) -> serde_json::Value {
-    let message = ApprovalText::new(question, &client.gateway.registry.secrets()).in_lines();
-    let approve = json!({"type": "boolean", "title": "Approve", "description": "Whether the call may be made"});
-    let schema = json!({"type": "object", "properties": {"approve": approve}, "required": ["approve"]});
-    json!({"message": message, "requestedSchema": schema})
 }
 
 /// Reports whether an answer approves the call. A client that shows no fields accepts without content.
@@ -160,14 +172,14 @@ fn is_yes(answer: &RawValue) -> bool {
     struct ElicitResult {
         action: String,
         #[serde(default)]
-        content: Option<ApprovalContent>,
+        content: Option<Object<ApprovalContent>>,
     }
     #[derive(Deserialize)]
     struct ApprovalContent {
         approve: bool,
     }
-    let answer = serde_json::from_str::<ElicitResult>(answer.get());
-    answer.is_ok_and(|answer| answer.action == "accept" && answer.content.is_none_or(|content| content.approve))
+    let Ok(ElicitResult { action, content }) = read_object(answer.get()) else { return false };
+    action == "accept" && content.is_none_or(|Object(content)| content.approve)
 }
 
 #[cfg(test)]
@@ -186,6 +198,10 @@ mod tests {
             (r#"{"action":"decline","content":{"approve":true}}"#, false),
             (r#"{"action":"cancel"}"#, false),
             (r#"{"content":{"approve":true}}"#, false),
+            (r#"{"action":"accept","content":[true]}"#, false),
+            (r#"{"action":"accept","content":[]}"#, false),
+            (r#"["accept"]"#, false),
+            (r#"["accept",{"approve":true}]"#, false),
             ("true", false),
         ] {
             assert_eq!(is_yes(&RawValue::from_string(answer.to_owned()).unwrap()), expected, "{answer}");

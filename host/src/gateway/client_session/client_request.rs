@@ -28,6 +28,8 @@ pub(super) struct ClientRequest {
     pub(super) sink: Arc<dyn ClientSink>,
     /// The client capabilities that servers can use.
     pub(super) capabilities: Arc<str>,
+    /// The members of `_meta` that reach the server and that no rule sees, as one JSON object, if there are any.
+    pub(super) unseen_meta: Option<String>,
     /// The approval of the request, if a rule requires one.
     pub(super) approval: Approval,
     /// The rules by which the request is decided.
@@ -50,6 +52,7 @@ impl ClientRequest {
             era: context.era,
             sink: Arc::clone(&context.envelope.sink),
             capabilities: Arc::clone(&context.capabilities),
+            unseen_meta: context.unseen_meta(),
             approval: Approval::default(),
             rules: Mutex::new(context.client.gateway.rules()),
             server: OnceLock::new(),

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::ClientSession;
 use crate::failure::RpcError;
 use crate::gate::CallOutcome;
-use crate::json::{JsonObject, MemberFinder, to_raw};
+use crate::json::{JsonObject, MemberFinder, Object, read_object, to_raw};
 
 /// The member of `_meta` that asks how a call was decided, and that contains this in the result.
 pub const KEY: &str = "toolgate/outcome";
@@ -18,14 +18,14 @@ pub(super) fn is_wanted(params: &str) -> bool {
     #[derive(Deserialize)]
     struct Params {
         #[serde(rename = "_meta")]
-        meta: Meta,
+        meta: Object<Meta>,
     }
     #[derive(Deserialize)]
     struct Meta {
         #[serde(rename = "toolgate/outcome")]
         wanted: bool,
     }
-    MARK.is_in(params) && serde_json::from_str::<Params>(params).is_ok_and(|params| params.meta.wanted)
+    MARK.is_in(params) && read_object::<Params>(params).is_ok_and(|params| params.meta.0.wanted)
 }
 
 /// Describes how a call was decided, without its content.

@@ -9,7 +9,7 @@ use super::server_request::query_server;
 use super::sources::{self, LeasedServer, ServerListing, gather, gather_from, merged_page, text_member};
 use crate::failure::RpcError;
 use crate::gateway::bounds;
-use crate::json::JsonObject;
+use crate::json::{JsonObject, Object};
 use crate::logic::types::naming::NamingStyle;
 use crate::rpc::code::INVALID_PARAMS;
 use crate::session::ListKind;
@@ -52,7 +52,7 @@ pub(super) async fn get(context: &RequestContext<'_>) -> Result<String, RpcError
 pub(super) async fn complete(context: &RequestContext<'_>) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
-        r#ref: Reference,
+        r#ref: Object<Reference>,
         argument: JsonObject,
         #[serde(default)]
         context: Option<JsonObject>,
@@ -65,7 +65,7 @@ pub(super) async fn complete(context: &RequestContext<'_>) -> Result<String, Rpc
         #[serde(default)]
         uri: String,
     }
-    let Params { r#ref: Reference { r#type: kind, name, uri }, argument, context: known } = context.params()?;
+    let Params { r#ref: Object(Reference { r#type: kind, name, uri }), argument, context: known } = context.params()?;
     let mut own = JsonObject::default();
     own.set("type", &kind);
     let owner = if kind == "ref/prompt" {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{ClientSession, Envelope, Negotiated};
+use super::{ClientSession, Envelope, Negotiated, outcome};
 use crate::failure::RpcError;
 use crate::gateway::choice::CHOICE_META;
 use crate::gateway::client::VERSION_META;
@@ -28,7 +28,7 @@ pub(super) struct RequestContext<'a> {
     pub(super) progress: Option<Box<RawValue>>,
     /// The client capabilities that servers can use.
     pub(super) capabilities: Arc<str>,
-    /// The lowest level of server log messages that the client wants.
+    /// The lowest level of server log messages that the client asked for.
     pub(super) log_level: Option<LogLevel>,
     /// The servers and tools that the client chooses, as it wrote them.
     pub(super) choice: Option<Box<RawValue>>,
@@ -137,10 +137,33 @@ impl<'a> RequestContext<'a> {
         })
     }
 
+    /// Returns the lowest level of server log messages that the client gets while its request runs. A client of the
+    /// initialize era that asked for none gets what servers send unasked; a later one gets nothing.
+    pub(super) fn passed_log_level(&self) -> Option<LogLevel> {
+        match self.era {
+            Era::Legacy => Some(self.log_level.unwrap_or(LogLevel::Info)),
+            Era::Modern => self.log_level,
+        }
+    }
+
     /// Returns the trace id of the request, for rules.
     pub(super) fn trace_id(&self) -> Option<String> {
         let caller = Caller { meta: self.meta.clone(), ..Caller::default() };
         caller.trace_id().map(str::to_owned)
+    }
+
+    /// Returns the members of `_meta` that reach the server as the client wrote them, in the order of their names, as one
+    /// JSON object; `None` if there are none but those that every client sends, which say nothing about the call.
+    pub(super) fn unseen_meta(&self) -> Option<String> {
+        let mut members = Vec::new();
+        for (name, value) in self.meta.iter() {
+            if !is_harmless(name, value) {
+                members.push((name.to_owned(), value.to_owned()));
+            }
+        }
+        members.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let members: JsonObject = members.into_iter().collect();
+        (!members.is_empty()).then(|| members.to_text())
     }
 
     /// Returns the name of the client program, for rules.
@@ -155,7 +178,7 @@ impl<'a> RequestContext<'a> {
     /// Reads the parameters of the request.
     pub(super) fn params<T: Deserialize<'a>>(&self) -> Result<T, RpcError> {
         let wrong = |error| format!("{} cannot be read: {error}", self.request.method());
-        serde_json::from_str(self.request.params()).map_err(|error| RpcError::new(INVALID_PARAMS, wrong(error)))
+        json::read_object(self.request.params()).map_err(|error| RpcError::new(INVALID_PARAMS, wrong(error)))
     }
 
     /// Returns the caller of a request to a server, who also answers the server's questions.
@@ -172,6 +195,15 @@ impl<'a> RequestContext<'a> {
             handles_input,
             input,
         }
+    }
+}
+
+/// Reports whether a member of `_meta` only links a call to a trace, or asks toolgate itself for something.
+fn is_harmless(name: &str, value: &RawValue) -> bool {
+    match name {
+        "traceparent" | "tracestate" | "baggage" => json::string_value(value).is_some(),
+        outcome::KEY => matches!(value.get(), "true" | "false"),
+        _ => is_of_session(name),
     }
 }
 
@@ -194,7 +226,7 @@ fn read_input(params: &str) -> InputResponse {
     if !INPUT_RESPONSES.is_in(params) && !REQUEST_STATE.is_in(params) {
         return InputResponse::default();
     }
-    let InputParams { input_responses, request_state } = serde_json::from_str(params).unwrap_or_default();
+    let InputParams { input_responses, request_state } = json::read_object(params).unwrap_or_default();
     InputResponse { responses: input_responses, state: request_state }
 }
 

@@ -158,7 +158,7 @@ fn read_cursor(params: &str) -> Result<Option<usize>, RpcError> {
         cursor: Option<&'a RawValue>,
     }
     let bad = |error| RpcError::new(INVALID_PARAMS, format!("the params of a list cannot be read: {error}"));
-    let Some(cursor) = serde_json::from_str::<Params>(params).map_err(bad)?.cursor else { return Ok(None) };
+    let Some(cursor) = json::read_object::<Params>(params).map_err(bad)?.cursor else { return Ok(None) };
     // Ignoring a cursor of another type would return the first page again and again.
     let place = json::string_value(cursor).and_then(|cursor| cursor.parse::<usize>().ok());
     place.filter(|place| *place > 0).map(Some).ok_or_else(unknown_cursor)

@@ -27,13 +27,13 @@ function showApprovals() {
 }
 const GONE_FOR = 5000;
 
-function makeApprovalRow({ id, principal, tool, server, rule, bytes, arguments: sent, since, until, own }) {
+function makeApprovalRow({ id, principal, tool, server, rule, bytes, arguments: sent, meta, since, until, own }) {
   const what = `${brief(tool, 100)} of ${brief(server, 100)} for ${brief(principal, 100)}`;
   const approve = makeButton("Approve", "main"), deny = makeButton("Deny");
   const note = make("span", { className: "soft", role: "status" });
   const facts = factList();
   const title = make("h3", { className: "said", text: what });
-  const node = make("li", { className: "approval" }, title, facts.node, ...whatIsSent(bytes, sent),
+  const node = make("li", { className: "approval" }, title, facts.node, ...whatIsSent(bytes, sent, meta),
     make("p", { className: "buttons" }, approve, deny, note));
   facts.update({ "By": brief(principal, 100), "Server": server, "Tool": tool, "Rule": rule, "Asked": timeOf(since),
     "Waits until": timeOf(until) });
@@ -50,10 +50,11 @@ function makeApprovalRow({ id, principal, tool, server, rule, bytes, arguments: 
 }
 
 /** Shows all that will be sent; nothing of it is cut. */
-function whatIsSent(bytes, sent) {
-  const label = `Arguments, ${countOf(bytes)} bytes, as they will be sent`;
-  return [make("p", { className: "label", text: label }),
-    make("pre", { className: "said whole", tabIndex: 0, role: "group", ariaLabel: label, text: sent })];
+function whatIsSent(bytes, sent, meta) {
+  const parts = [[`Arguments, ${countOf(bytes)} bytes, as they will be sent`, sent]];
+  if (meta) parts.push(["With this _meta", meta]);
+  return parts.flatMap(([label, text]) => [make("p", { className: "label", text: label }),
+    make("pre", { className: "said whole", tabIndex: 0, role: "group", ariaLabel: label, text })]);
 }
 
 async function decideWaiting(id, approve, node) {
@@ -77,7 +78,7 @@ function askPerson({ tool, server, rule, bytes, arguments: sent }, signal) {
   const title = `May ${brief(tool, 100)} of ${brief(server, 100)} be called?`;
   const yes = makeButton("Call it", "main"), no = makeButton("No");
   const dialog = make("dialog", { ariaLabel: title }, make("h2", { className: "said", text: title }),
-    make("p", { className: "said", text: `Rule: ${rule}` }), ...whatIsSent(bytes, sent),
+    make("p", { className: "said", text: `Rule: ${rule}` }), ...whatIsSent(bytes, sent, meta),
     make("p", { className: "buttons" }, no, yes));
   document.body.append(dialog);
   return new Promise(resolve => {

@@ -1,6 +1,7 @@
 //! Tests that exactly the call that a person approved runs, once, and that nobody else can ask in toolgate's name.
 
 mod admins;
+mod meta;
 mod records;
 
 use std::io::{BufRead, BufReader, Write};
