@@ -42,7 +42,7 @@ pub(super) async fn call(context: &RequestContext<'_>) -> Result<String, RpcErro
     unlabel_answers(&mut caller.input);
     let options = CallOptions {
         events: Some(events(context, &request)),
-        without_logs: context.log_level.is_none(),
+        without_logs: context.passed_log_level().is_none(),
         approve: Some(Arc::clone(&request) as _),
         principal: Some(Arc::clone(&client.name)),
         client: client.gate.has_rules().then(|| context.client_name()).flatten(),
@@ -90,7 +90,7 @@ fn arguments_text(arguments: &str) -> String {
 /// Returns the listener that forwards a call's progress and log messages to the client, as far as it wants them.
 fn events(context: &RequestContext<'_>, request: &Arc<ClientRequest>) -> OnEvent {
     let progress_listener = progress_listener(context, request);
-    let level = context.log_level;
+    let level = context.passed_log_level();
     let request = Arc::clone(request);
     let working: Mutex<Option<WorkGuard>> = Mutex::default();
     Arc::new(move |event| match event {
