@@ -90,10 +90,11 @@ impl<T: Transport> Client<T> {
         let offers = self.discovery();
         let running = self.calls.enter(&call.id);
         let (mut execution, mut directive) = offers.gate().begin(call);
+        let labels = self.memory.borrow().labels();
         loop {
             let event = match directive {
                 Directive::Done(result) => {
-                    self.memory.borrow_mut().learn_from(&result);
+                    self.memory.borrow_mut().learn_from(&result, &labels);
                     return result;
                 }
                 directive => running.unless_cancelled(self.carry_out(&offers, directive)).await,

@@ -3,6 +3,7 @@
 //! Nothing is remembered here: what an agent has seen comes with each call, and what it sees by the call goes back to
 //! the host.
 
+mod brought;
 mod check;
 mod known;
 mod lesson;
@@ -225,6 +226,8 @@ pub(crate) struct Subject<'a> {
     pub annotations: Annotations,
     /// The arguments; `None` before there are any, for lists of tools.
     pub arguments: Option<&'a json::Value<'a>>,
+    /// The schema of the arguments, if the tool has one.
+    pub schema: Option<&'a json::Value<'a>>,
 }
 
 /// What rules say about a call.
@@ -285,8 +288,10 @@ pub(crate) struct ToolConcerns {
     rules: Vec<usize>,
     /// Whether one of them asks for the values that the agent knows.
     pub known: bool,
-    /// What its results mean: the entry with its name, or else the one with the longest glob.
-    result: Option<usize>,
+    /// The entries that say what its results mean. Their labels add up.
+    results: Vec<usize>,
+    /// The entry that says what is trusted: the one with its name, or else the one with the longest glob.
+    closest: Option<usize>,
 }
 
 /// What the condition of a rule says about a call.
@@ -336,7 +341,7 @@ impl CompiledRules {
             return None;
         }
         let concerns = self.concerns(server, tool);
-        (self.teaches || !concerns.rules.is_empty() || concerns.result.is_some()).then_some(concerns)
+        (self.teaches || !concerns.rules.is_empty() || !concerns.results.is_empty()).then_some(concerns)
     }
 
     /// Reports whether there are rules that may hide tools.
@@ -411,8 +416,12 @@ impl CompiledRules {
         let rules: Vec<usize> = rules.map(|(number, _)| number).collect();
         let known = rules.iter().any(|number| self.rules[*number].asks_for_known);
         let results = self.results.iter().enumerate().filter(|(_, (_, globs))| globs.find(&name).is_some());
-        let closest = results.max_by_key(|(_, (rule, _))| (is_name(&rule.tools), rule.tools.len()));
-        let concerns = Rc::new(ToolConcerns { rules, known, result: closest.map(|(number, _)| number) });
+        let results: Vec<usize> = results.map(|(number, _)| number).collect();
+        let closest = results.iter().copied().max_by_key(|number| {
+            let pattern = &self.results[*number].0.tools;
+            (is_name(pattern), pattern.len())
+        });
+        let concerns = Rc::new(ToolConcerns { rules, known, results, closest });
         self.by_tool.borrow_mut().insert(name, Rc::clone(&concerns));
         concerns
     }

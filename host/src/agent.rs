@@ -13,7 +13,7 @@ use crate::logic::types::rules::Caller;
 
 pub use counts::CountMode;
 pub(crate) use counts::LimitCounts;
-pub(crate) use memory::{AgentKey, MOST_AGENTS, MOST_KNOWN, written_label};
+pub(crate) use memory::{AgentKey, MOST_AGENTS, MOST_KNOWN, WRITTEN, count_of_writes, written_label};
 pub use memory::{AgentMemory, RememberedAgent};
 
 /// Returns the time in milliseconds since this program began to count it; it never goes back.

@@ -19,6 +19,7 @@ mod queueing;
 mod resource_tools;
 mod running_calls;
 mod tool_costs;
+mod written;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

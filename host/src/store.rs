@@ -196,6 +196,12 @@ impl Store {
         ask!(self, shared => shared.touch(key, idle), self.local().touch(key, idle))
     }
 
+    /// Notes that an agent is not idle until something of its has waited for this long, unless it is forgotten already.
+    pub(crate) async fn hold(&self, key: &AgentKey, idle: Duration, wait: Duration) -> Result<(), StoreError> {
+        let until = idle.saturating_add(wait);
+        ask!(self, shared => shared.hold(key, until), self.local().hold(key, idle, wait))
+    }
+
     /// Forgets what the agents of a principal have seen, or those of all; returns how many there were.
     pub async fn reset(&self, principal: Option<&str>) -> Result<usize, StoreError> {
         let forgotten = self.local().reset(principal);

@@ -18,15 +18,22 @@ impl Memory {
         Circumstances { context: self.context.clone(), ..Circumstances::default() }
     }
 
+    /// Returns the labels that the agent has now.
+    pub(super) fn labels(&self) -> Vec<String> {
+        self.context.labels.clone()
+    }
+
     /// Adds what a call taught.
     pub(super) fn learn(&mut self, learned: Option<&AgentContext>) {
         learned.iter().for_each(|learned| self.context.add(learned));
     }
 
-    /// Adds what a result taught, unless the agent wrote something to its server meanwhile: it may be its own words.
-    pub(super) fn learn_from(&mut self, result: &ToolResult) {
+    /// Adds what a result taught, unless the agent wrote something to its server since the call was judged with these
+    /// labels: it may be its own words.
+    pub(super) fn learn_from(&mut self, result: &ToolResult, judged_with: &[String]) {
         let written = result.tool.as_ref().map(|tool| format!("written:{}", tool.server));
-        if !written.is_some_and(|label| self.context.labels.contains(&label)) {
+        let is_new = |label: &String| self.context.labels.contains(label) && !judged_with.contains(label);
+        if !written.is_some_and(|label| is_new(&label)) {
             self.learn(result.learned.as_ref());
         }
     }

@@ -23,7 +23,7 @@ use crate::filtering::Verdict;
 use crate::naming::{self, NameError, NameProblem};
 use crate::reading;
 use crate::recovery::{self, Action, Context};
-use crate::rules::{Judgement, Lesson, ToolConcerns};
+use crate::rules::{Circumstances, Judgement, Lesson, ToolConcerns};
 use crate::schema::Document;
 use crate::types::{Failure, Phase, ToolRef, Trace, TraceNote};
 pub use intent::Intent;
@@ -71,8 +71,8 @@ enum State {
     Finding(Search),
     /// Waits for the circumstances that rules depend on, to find tools.
     FindingAllowed(Search),
-    /// Waits for the circumstances that rules depend on; the reason is that of a filter that asks a person.
-    Judging(Option<String>, Rc<ToolConcerns>),
+    /// Waits for the circumstances that rules depend on.
+    Judging(AwaitedJudgement),
     /// Waits until the call is counted.
     Counting(Judgement, Approval),
     Asking,
@@ -84,6 +84,18 @@ enum State {
     Condensing(LongAnswer),
     /// Waits for nothing.
     Done(ResultSource),
+}
+
+/// What is known of a call that waits for the circumstances that rules depend on.
+#[derive(Debug)]
+struct AwaitedJudgement {
+    /// Why a filter asks a person, if one does.
+    reason: Option<String>,
+    concerns: Rc<ToolConcerns>,
+    /// Whether the circumstances have the values that the agent knows.
+    has_known: bool,
+    /// The circumstances without these values, if they are awaited once more with them.
+    first: Option<Circumstances>,
 }
 
 /// Whether a person has approved a call.
@@ -149,7 +161,7 @@ impl Execution {
                 self.found(&search, Some(&circumstances))
             }
             (State::Connecting(_), Event::Failed(Failed { failure, .. })) => self.connect_failed(&failure),
-            (State::Judging(..), Event::Circumstances(circumstances)) => self.judge(&circumstances),
+            (State::Judging(..), Event::Circumstances(circumstances)) => self.judge(circumstances),
             (State::Counting(..), Event::Counted(counts)) => self.counted(&counts),
             (State::Asking, Event::Approved(true)) => {
                 self.note("approved by a person");
@@ -295,9 +307,9 @@ impl Execution {
         });
         let reason = reason.map(TraceNote::into_owned);
         if let Some(concerns) = concern {
-            let known = concerns.known;
-            self.state = State::Judging(reason, concerns);
-            return Directive::Circumstances(known);
+            let has_known = concerns.known;
+            self.state = State::Judging(AwaitedJudgement { reason, concerns, has_known, first: None });
+            return Directive::Circumstances(has_known);
         }
         self.ask_or_request(reason)
     }

@@ -50,7 +50,7 @@ impl GateState {
     pub(super) fn foresee(&self, ToolRef { server, tool }: &ToolRef, seen: &Circumstances) -> Outlook {
         let Some(entry) = self.catalog.entry(server, tool) else { return Outlook::default() };
         let annotations = self.access.annotations(server, tool, entry.tool.annotations);
-        self.rules.foresee(Subject { server, tool, annotations, arguments: None }, seen)
+        self.rules.foresee(Subject { server, tool, annotations, arguments: None, schema: None }, seen)
     }
 
     /// Finds the tool that a name means.

@@ -53,6 +53,11 @@ impl KnownList {
         list
     }
 
+    /// Reports whether a text is one of the whole values, and not only one of a listed domain or below a listed URL.
+    pub(super) fn has_whole(&self, text: &str) -> bool {
+        KnownValue::all_of(text).any(|value| self.whole.contains(&value))
+    }
+
     /// Reports whether a whole text is listed.
     pub(super) fn has(&self, text: &str) -> bool {
         forms(text).iter().any(|form| match form {

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use super::brought::brings_text;
 use super::values::learned;
 use super::{
-    AgentContext, Circumstances, CompiledRules, Judgement, KnownValue, MAX_KNOWN, Subject, ToolConcerns, is_name,
+    AgentContext, Circumstances, CompiledRules, Judgement, KnownValue, MAX_KNOWN, ResultRule, Subject, ToolConcerns,
+    is_name,
 };
 use crate::cel::Value;
 use crate::content::{self, Extracted};
@@ -31,6 +33,22 @@ struct TaughtByResult {
 }
 
 impl CompiledRules {
+    /// Reports whether what an agent with these labels learns by a call depends on the values that it knows.
+    pub(crate) fn needs_known(&self, concerns: &ToolConcerns, subject: Subject<'_>, labels: &[String]) -> bool {
+        if !self.teaches || !has_label(labels, UNTRUSTED) {
+            return false;
+        }
+        let teacher = self.teacher(concerns);
+        if !reads(subject, teacher) {
+            return false;
+        }
+        let has_written = has_label(labels, &written_label(subject.server));
+        if has_written && teacher.is_none_or(|rule| rule.trusted_fields.is_empty()) {
+            return false;
+        }
+        subject.arguments.is_none_or(|arguments| brings_text(arguments, subject.schema, &|_| false))
+    }
+
     /// Returns what an agent learns by a call that was judged.
     pub(crate) fn lesson(
         &self,
@@ -39,14 +57,19 @@ impl CompiledRules {
         seen: &Circumstances,
         judgement: &mut Judgement,
     ) -> Lesson {
-        let is_untrusted = seen.context.labels.iter().any(|label| label == UNTRUSTED);
-        let reads = subject.annotations.read_only == Some(true);
         let mut labels = std::mem::take(&mut judgement.labels);
-        let written = format!("{WRITTEN}{}", subject.server);
-        let rule = concerns.result.map(|number| &self.results[number].0);
-        labels.extend(rule.iter().flat_map(|rule| rule.labels.iter().cloned()));
-        if is_untrusted && !reads && self.teaches {
-            labels.push(written.clone());
+        for number in &concerns.results {
+            labels.extend(self.results[*number].0.labels.iter().cloned());
+        }
+        let teacher = self.teacher(concerns);
+        let is_untrusted = has_label(&seen.context.labels, UNTRUSTED);
+        let reads = reads(subject, teacher);
+        let own_text = self.teaches && is_untrusted && self.has_own_text(subject, &seen.context);
+        let written = written_label(subject.server);
+        let mut has_written = has_label(&seen.context.labels, &written);
+        if self.teaches && is_untrusted && (own_text || !reads) {
+            has_written = true;
+            labels.push(written);
         }
         let mut new = Vec::new();
         for label in labels {
@@ -54,26 +77,60 @@ impl CompiledRules {
                 new.push(label);
             }
         }
-        let mut known = std::mem::take(&mut judgement.used);
-        let mut lesson = Lesson { labels: new, known: Vec::new(), result: None };
-        if self.teaches {
-            // Only what reads can teach; an operator who names a tool that says nothing knows that it reads.
-            let may_teach = |pattern: &str| reads || subject.annotations.read_only.is_none() && is_name(pattern);
-            let is_safe = !seen.context.labels.contains(&written);
-            let teacher = rule
-                .filter(|rule| (rule.trusted || !rule.trusted_fields.is_empty()) && may_teach(&rule.tools) && is_safe);
-            // What an untrusted agent sends matters only if it may come back.
-            let arguments = subject.arguments.filter(|_| !is_untrusted || teacher.is_some()).map(Value::from_json);
-            let sent = arguments.map(|arguments| learned(&arguments)).unwrap_or_default();
-            if !is_untrusted {
-                known.extend(&sent);
-            }
-            lesson.result = teacher
-                .map(|rule| TaughtByResult { fields: (!rule.trusted).then(|| rule.trusted_fields.clone()), sent });
+        let mut lesson = Lesson { labels: new, known: std::mem::take(&mut judgement.used), result: None };
+        if !self.teaches {
+            return lesson;
         }
-        lesson.known = known;
+        let fields = teacher.filter(|_| reads && !own_text).and_then(|rule| taught_fields(rule, has_written));
+        // What an untrusted agent sends matters only if it may come back.
+        let arguments = subject.arguments.filter(|_| !is_untrusted || fields.is_some()).map(Value::from_json);
+        let sent = arguments.map(|arguments| learned(&arguments)).unwrap_or_default();
+        if !is_untrusted {
+            lesson.known.extend(&sent);
+        }
+        lesson.result = fields.map(|fields| TaughtByResult { fields, sent });
         lesson
     }
+
+    /// Returns the entry by which results of a tool are trusted, as a whole or in part.
+    fn teacher(&self, concerns: &ToolConcerns) -> Option<&ResultRule> {
+        let closest = concerns.closest.map(|number| &self.results[number].0);
+        closest.filter(|rule| rule.trusted || !rule.trusted_fields.is_empty())
+    }
+
+    /// Reports whether the arguments of a call have text that neither the tool's schema lists nor the agent knows. A
+    /// domain or the beginning of a URL that is known says nothing about the rest: that is the agent's own text.
+    fn has_own_text(&self, subject: Subject<'_>, context: &AgentContext) -> bool {
+        let Some(arguments) = subject.arguments else { return true };
+        let learned = ordered::set(context.known.iter().copied());
+        let is_known =
+            |text: &str| self.known.has_whole(text) || KnownValue::all_of(text).any(|value| learned.contains(&value));
+        brings_text(arguments, subject.schema, &is_known)
+    }
+}
+
+/// Reports whether a tool only reads. An operator who names a tool that says nothing, and trusts it, knows that it does.
+fn reads(subject: Subject<'_>, teacher: Option<&ResultRule>) -> bool {
+    let is_named = teacher.is_some_and(|rule| is_name(&rule.tools));
+    subject.annotations.read_only.unwrap_or(is_named)
+}
+
+/// Returns which members of a result teach: `None` in it means all, which what was written to the server may be among.
+fn taught_fields(rule: &ResultRule, has_written: bool) -> Option<Option<Vec<String>>> {
+    if rule.trusted && !has_written {
+        return Some(None);
+    }
+    if rule.trusted_fields.is_empty() { None } else { Some(Some(rule.trusted_fields.clone())) }
+}
+
+/// Returns the label of an agent that sent text of its own to a server after it became untrusted. What it reads there may
+/// be this text in another form, so whole results teach nothing any more.
+fn written_label(server: &str) -> String {
+    format!("written:{server}")
+}
+
+fn has_label(labels: &[String], label: &str) -> bool {
+    labels.iter().any(|other| other == label)
 }
 
 impl Lesson {
@@ -152,6 +209,3 @@ fn collect_at<'p>(
 
 /// The label of an agent that has seen what a stranger may have written.
 const UNTRUSTED: &str = "untrusted";
-/// The beginning of the label of an agent that wrote something to a server after that. What it reads there may be its
-/// own words, so it teaches nothing any more.
-const WRITTEN: &str = "written:";

@@ -25,8 +25,8 @@ fn judged(rules: &[Rule], arguments: &str, seen: &Circumstances) -> Option<(bool
 fn judged_by(set: &RuleSet, arguments: &str, seen: &Circumstances) -> Option<(bool, String)> {
     let rules = CompiledRules::new(set).unwrap();
     let arguments = json::parse(arguments).unwrap();
-    let subject =
-        Subject { server: "mail", tool: "send", annotations: Annotations::default(), arguments: Some(&arguments) };
+    let annotations = Annotations::default();
+    let subject = Subject { server: "mail", tool: "send", annotations, arguments: Some(&arguments), schema: None };
     let concerns = rules.concerns("mail", "send");
     let judgement = rules.judge(&concerns, subject, seen, &mut Vec::new());
     judgement.ruling.map(|ruling| (ruling.denies, rules.rule(ruling.rule).name.clone()))
@@ -123,7 +123,8 @@ fn values_are_known_from_the_list_and_from_what_was_learned() {
 fn a_list_of_tools_says_what_depends_on_arguments() {
     let rules = |condition: &str, effect| {
         let set = set(&[rule("r", &["mail.send"], condition, effect)]);
-        let subject = Subject { server: "mail", tool: "send", annotations: Annotations::default(), arguments: None };
+        let annotations = Annotations::default();
+        let subject = Subject { server: "mail", tool: "send", annotations, arguments: None, schema: None };
         let seen = Circumstances {
             context: AgentContext { labels: vec!["private".to_owned()], known: Vec::new() },
             ..Circumstances::default()
@@ -138,20 +139,34 @@ fn a_list_of_tools_says_what_depends_on_arguments() {
 }
 
 #[test]
-fn results_mean_what_the_closest_entry_says() {
-    let entry = |tools: &str| ResultRule {
+fn the_closest_entry_says_what_is_trusted_and_the_labels_of_all_add_up() {
+    let entry = |tools: &str, label: &str, trusted: bool| ResultRule {
         tools: tools.to_owned(),
-        labels: vec![tools.to_owned()],
-        trusted: false,
+        labels: vec![label.to_owned(), "all".to_owned()],
+        trusted,
         trusted_fields: Vec::new(),
     };
-    let set = RuleSet { results: ["*", "mail.*", "mail.read*", "mail.read"].map(entry).to_vec(), ..RuleSet::default() };
-    let rules = CompiledRules::new(&set).unwrap();
-    let meant = |server, tool| &rules.results[rules.concerns(server, tool).result.unwrap()].0.tools;
-    for (tool, expected) in [("read", "mail.read"), ("read_all", "mail.read*"), ("send", "mail.*")] {
-        assert_eq!(meant("mail", tool), expected);
+    let results = vec![
+        entry("mail.read", "name", true),
+        entry("*", "everything", true),
+        entry("mail.read*", "reads", false),
+        entry("mail.*", "server", true),
+    ];
+    let asks = rule("asks", &["mail.send"], "!known(args.to)", Effect::Ask);
+    let rules = CompiledRules::new(&RuleSet { results, ..set(&[asks]) }).unwrap();
+    let arguments = json::parse("{}").unwrap();
+    for (server, tool, labels, is_trusted) in [
+        ("mail", "read", "name all everything reads server", true),
+        ("mail", "read_all", "everything all reads server", false),
+        ("mail", "list", "everything all server", true),
+        ("web", "get", "everything all", true),
+    ] {
+        let annotations = Annotations { read_only: Some(true), ..Annotations::default() };
+        let subject = Subject { server, tool, annotations, arguments: Some(&arguments), schema: None };
+        let concerns = rules.concern(server, tool).unwrap();
+        let lesson = rules.lesson(&concerns, subject, &Circumstances::default(), &mut Judgement::default());
+        assert_eq!((lesson.labels().join(" "), lesson.reads_result()), (labels.to_owned(), is_trusted), "{tool}");
     }
-    assert_eq!(meant("web", "get"), "*");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use super::Agent;
@@ -23,8 +25,10 @@ pub(crate) struct AgentKey {
 
 struct SeenByAgent {
     context: AgentContext,
-    /// In milliseconds of the clock that callers use.
+    /// In milliseconds of the clock that callers use; later than now if something of its waits until then.
     last_used: u64,
+    /// The number of its last write to each server, by the label that says so.
+    writes: HashMap<String, u64>,
 }
 
 /// An agent that has seen something, for people.
@@ -73,7 +77,7 @@ impl AgentMemory {
         let mut agents = lock(&self.0);
         forget_idle(&mut agents, now, idle);
         let Some(seen) = agents.get_mut(key) else { return AgentContext::default() };
-        seen.last_used = now;
+        seen.last_used = seen.last_used.max(now);
         seen.recalled(with_known)
     }
 
@@ -100,12 +104,25 @@ impl AgentMemory {
         add(&mut agents, key, AgentContext { known, ..learned }, now);
     }
 
+    /// Reports whether an agent wrote something to a server, after this many writes of all agents.
+    pub(crate) fn has_written_since(&self, key: &AgentKey, server: &str, writes: u64) -> bool {
+        let agents = lock(&self.0);
+        let last = agents.get(key).and_then(|seen| seen.writes.get(&written_label(server)));
+        last.is_some_and(|last| *last > writes)
+    }
+
     /// Notes that an agent is not idle, unless it has been for so long that it is forgotten.
     pub(crate) fn touch(&self, key: &AgentKey, now: u64, idle: Duration) {
+        self.hold(key, now, idle, Duration::ZERO);
+    }
+
+    /// Notes that an agent is not idle until something of its has waited for this long, unless it is forgotten already.
+    pub(crate) fn hold(&self, key: &AgentKey, now: u64, idle: Duration, wait: Duration) {
         let mut agents = lock(&self.0);
         forget_idle(&mut agents, now, idle);
         if let Some(seen) = agents.get_mut(key) {
-            seen.last_used = now;
+            let until = now.saturating_add(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+            seen.last_used = seen.last_used.max(until);
         }
     }
 
@@ -144,17 +161,25 @@ impl SeenByAgent {
 
 /// Returns the label of an agent that wrote something to a server after it saw what a stranger may have written.
 pub(crate) fn written_label(server: &str) -> String {
-    format!("written:{server}")
+    format!("{WRITTEN}{server}")
+}
+
+/// Returns how many writes of all agents there were so far.
+pub(crate) fn count_of_writes() -> u64 {
+    LAST_WRITE.load(SeqCst)
 }
 
 /// Adds what an agent has learned; the values that it used least recently are forgotten first.
 fn add(agents: &mut HashMap<AgentKey, SeenByAgent>, key: &AgentKey, learned: AgentContext, now: u64) {
     if !agents.contains_key(key) && agents.len() >= MOST_AGENTS {
-        drop_oldest_part(agents);
+        make_room(agents);
     }
-    let new = || SeenByAgent { context: AgentContext::default(), last_used: now };
+    let new = || SeenByAgent { context: AgentContext::default(), last_used: now, writes: HashMap::new() };
     let seen = agents.entry(key.clone()).or_insert_with(new);
-    seen.last_used = now;
+    seen.last_used = seen.last_used.max(now);
+    for label in learned.labels.iter().filter(|label| label.starts_with(WRITTEN)) {
+        seen.writes.insert(label.clone(), LAST_WRITE.fetch_add(1, SeqCst) + 1);
+    }
     let AgentContext { labels, known } = &mut seen.context;
     for label in learned.labels {
         if !labels.contains(&label) {
@@ -172,16 +197,28 @@ fn forget_idle(agents: &mut HashMap<AgentKey, SeenByAgent>, now: u64, idle: Dura
     agents.retain(|_, seen| u128::from(now.saturating_sub(seen.last_used)) < idle.as_millis());
 }
 
-/// Makes room by forgetting a session or trace, which begins anew anyway; what a whole principal has seen is never
-/// forgotten for room.
-fn drop_oldest_part(agents: &mut HashMap<AgentKey, SeenByAgent>) {
-    let parts = agents.iter().filter(|(key, _)| key.part.is_some());
-    let oldest = parts.min_by_key(|(_, seen)| seen.last_used).map(|(key, _)| key.clone());
-    if let Some(oldest) = oldest {
-        agents.remove(&oldest);
+/// Makes room by forgetting an eighth of the sessions or traces of the principal that has most of them: those without
+/// labels first, and of these the oldest. Several at once, since finding them takes a while. What a whole principal has
+/// seen is never forgotten for room.
+fn make_room(agents: &mut HashMap<AgentKey, SeenByAgent>) {
+    let mut parts: HashMap<&str, Vec<(bool, u64, &AgentKey)>> = HashMap::new();
+    for (key, seen) in agents.iter().filter(|(key, _)| key.part.is_some()) {
+        let is_labelled = !seen.context.labels.is_empty();
+        parts.entry(&key.principal).or_default().push((is_labelled, seen.last_used, key));
+    }
+    let Some(mut largest) = parts.into_values().max_by_key(Vec::len) else { return };
+    largest.sort_by_key(|(is_labelled, last_used, _)| (*is_labelled, *last_used));
+    largest.truncate(largest.len().div_ceil(8));
+    let forgotten: Vec<AgentKey> = largest.into_iter().map(|(_, _, key)| key.clone()).collect();
+    for key in &forgotten {
+        agents.remove(key);
     }
 }
 
+/// What the label of an agent that wrote something begins with; the server follows.
+pub(crate) const WRITTEN: &str = "written:";
+/// How many writes of all agents there were so far.
+static LAST_WRITE: AtomicU64 = AtomicU64::new(0);
 /// How many agents are remembered.
 pub(crate) const MOST_AGENTS: usize = 10_000;
 /// How many values are known to each: 64 KiB of them, as they are recorded.
@@ -236,6 +273,59 @@ mod tests {
         // A call after too long a time does not bring it back.
         memory.touch(&key("ann"), 2_399_997, IDLE);
         assert_eq!(memory.recall(&key("ann"), true, 2_399_997, IDLE), AgentContext::default());
+    }
+
+    #[test]
+    fn an_agent_of_which_something_waits_is_not_idle() {
+        let memory = AgentMemory::default();
+        memory.learn(&key("ann"), lesson("untrusted", 0..0), 0);
+        memory.hold(&key("ann"), 10, IDLE, Duration::from_secs(6000));
+        // What it does meanwhile makes the time no shorter.
+        memory.touch(&key("ann"), 20, IDLE);
+        memory.learn(&key("ann"), lesson("untrusted", 0..0), 30);
+        assert_eq!(memory.recall(&key("ann"), false, 40, IDLE).labels, ["untrusted"]);
+        assert_eq!(memory.peek(&key("ann"), false, 6_600_009, IDLE).labels, ["untrusted"]);
+        assert_eq!(memory.peek(&key("ann"), false, 6_600_010, IDLE), AgentContext::default());
+    }
+
+    #[test]
+    fn one_principals_sessions_push_out_those_of_no_other_and_labelled_ones_last() {
+        let memory = AgentMemory::default();
+        let part = |principal: &str, number: usize| AgentKey::of_test(principal, Some(&number.to_string()));
+        memory.learn(&part("bob", 0), lesson("untrusted", 0..0), 0);
+        memory.learn(&part("eve", 0), lesson("untrusted", 0..0), 0);
+        memory.learn(&key("cid"), lesson("untrusted", 0..0), 0);
+        for number in 1..=MOST_AGENTS + 100 {
+            let unlabelled = AgentContext { labels: Vec::new(), known: vec![(1, 1)] };
+            memory.learn(&part("eve", number), unlabelled, number as u64);
+        }
+        let labels = |key: AgentKey| memory.peek(&key, false, 1, Duration::MAX).labels;
+        for key in [part("bob", 0), part("eve", 0), key("cid")] {
+            assert_eq!(labels(key.clone()), ["untrusted"], "{key:?}");
+        }
+        let knows = |key: AgentKey| !memory.peek(&key, true, 1, Duration::MAX).known.is_empty();
+        assert_eq!([1, MOST_AGENTS + 100].map(|number| knows(part("eve", number))), [false, true], "the oldest went");
+        // If all are labelled, those of the one who has most of them go.
+        for number in 0..2 * MOST_AGENTS {
+            memory.learn(&part("dan", number), lesson("untrusted", 0..0), 20_000);
+        }
+        assert_eq!(labels(part("bob", 0)), ["untrusted"]);
+        let agents = memory.agents(1, Duration::MAX);
+        let count = |name: &str| agents.iter().filter(|agent| agent.principal == name).count();
+        assert!(agents.len() <= MOST_AGENTS && count("eve") > MOST_AGENTS / 4, "{} of {}", count("eve"), agents.len());
+    }
+
+    #[test]
+    fn a_write_is_noticed_also_if_the_agent_has_written_before() {
+        let memory = AgentMemory::default();
+        memory.learn(&key("ann"), lesson("written:crm", 0..0), 0);
+        let before = count_of_writes();
+        assert!(!memory.has_written_since(&key("ann"), "crm", before));
+        memory.learn(&key("ann"), lesson("written:web", 0..0), 0);
+        assert!(!memory.has_written_since(&key("ann"), "crm", before));
+        memory.learn(&key("ann"), lesson("written:crm", 0..0), 0);
+        assert!(memory.has_written_since(&key("ann"), "crm", before));
+        assert!(!memory.has_written_since(&key("bob"), "crm", before));
     }
 
     #[test]

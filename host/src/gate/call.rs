@@ -41,8 +41,8 @@ impl Gate {
         let mut runner = CallRunner::new(self, options, id, trace, &decision);
         let abandon_listener = options.events.as_ref().map(|tell| (tell, options, runner.started()));
         let mut end = CallGuard { call: begun, observed, abandon_listener, decision: &decision, is_discarded: false };
-        let mut is_stopped = false;
-        let result = async {
+        let (mut is_stopped, caller) = (false, options.caller.trace_id());
+        let work = async {
             loop {
                 let event = match directive {
                     Directive::Done(result) => break Ok(result),
@@ -68,12 +68,13 @@ impl Gate {
                 directive = self.next(&end.call, event, runner.is_overdue())?;
             }
         }
-        .instrument(span)
-        .await;
+        .instrument(span);
+        let result = self.keep_active(caller, work).await;
         end.abandon_listener = None;
         if matches!(result, Err(GateError::Pending)) {
             end.is_discarded = true;
             runner.trace.pending();
+            Box::pin(self.note_pending(caller)).await;
         }
         let called = runner.finish(result?).await;
         if let Some(watched) = &mut end.observed {

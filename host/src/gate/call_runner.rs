@@ -11,9 +11,10 @@ use tracing::{info, warn};
 
 use super::call::log_end;
 use super::call_options::{AdminDecision, CallOptions, CallOutcome, Consent};
+use super::circumstances::JudgedWith;
 use super::forwarded::PlainText;
 use super::{CallEvent, Gate, OnEvent, addresses, failures, forwarded, queueing};
-use crate::agent::CountMode;
+use crate::agent::{CountMode, count_of_writes};
 use crate::failure::{Failure, RequestError};
 use crate::gate_settings::{RESOURCE_SERVER, offers_resource_tools};
 use crate::json::JsonObject;
@@ -64,6 +65,8 @@ pub(super) struct CallRunner<'a> {
     pub(super) count_mode: CountMode,
     /// The labels that the agent gets by the call.
     labels: Option<AgentContext>,
+    /// What was known of the agent when rules judged the call.
+    judged: Option<JudgedWith>,
 }
 
 /// The server and the time of the first request.
@@ -133,6 +136,7 @@ impl<'a> CallRunner<'a> {
             trace,
             count_mode: CountMode::Count,
             labels: None,
+            judged: None,
         }
     }
 
@@ -217,7 +221,8 @@ impl<'a> CallRunner<'a> {
             self.gate.learn_again(trace, labels).await;
         }
         if let (Some(tool), Some(learned)) = (&result.tool, result.learned.take()) {
-            self.gate.learn_from(trace, &tool.server, learned).await;
+            let judged = self.judged.unwrap_or_default();
+            self.gate.learn_from(trace, &tool.server, learned, &judged).await;
         }
         let latency = self.started.elapsed();
         self.trace.finished(&result);
@@ -282,6 +287,9 @@ impl<'a> CallRunner<'a> {
         if let Err(failed) = self.learn(learned).await {
             return self.note_failure(failed);
         }
+        if let Err(failed) = self.note_input(&server).await {
+            return self.note_failure(failed);
+        }
         let timeouts = self.remaining_timeouts();
         let progress = Some(self.activity.listener(self.options.events.clone()));
         let (method, params) = ("tools/call", rpc::call_params(&tool, &arguments));
@@ -329,10 +337,25 @@ impl<'a> CallRunner<'a> {
         Ok(())
     }
 
+    /// Remembers that answers to questions of the server go to it with the request. Nothing shows any more what it asked, so
+    /// they count as text of the agent's own.
+    async fn note_input(&self, server: &str) -> Result<(), RequestError> {
+        if self.options.caller.input.is_empty() {
+            return Ok(());
+        }
+        Box::pin(self.gate.note_written(self.options.caller.trace_id(), server)).await
+    }
+
     async fn circumstances(&mut self, with_known: bool) -> Event {
         let client = self.options.client.as_deref().unwrap_or_default();
+        // Counted first: a write that comes now is not among the labels.
+        let writes = count_of_writes();
         match self.gate.circumstances_of_call(client, self.options.caller.trace_id(), with_known).await {
-            Ok(circumstances) => Event::Circumstances(circumstances),
+            Ok(circumstances) => {
+                let labels = circumstances.context.labels.clone();
+                self.judged.get_or_insert(JudgedWith { labels, writes });
+                Event::Circumstances(circumstances)
+            }
             Err(failed) => self.note_failure(failed),
         }
     }

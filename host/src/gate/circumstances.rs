@@ -1,16 +1,27 @@
 //! What rules see of a gate's calls besides their arguments, and what its agent learns.
 
+use std::pin::pin;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::Gate;
-use crate::agent::{AgentKey, CountMode};
+use crate::agent::{AgentKey, CountMode, WRITTEN, written_label};
 use crate::config::model::StoreFailurePolicy;
 use crate::failure::{Failure, RequestError};
-use crate::gate_settings::all_rules;
+use crate::gate_settings::{RESOURCE_SERVER, all_rules};
 use crate::logic::types::rules::{AgentContext, CallCount, CallLimit, Circumstances, Effect, Rule};
 use crate::store::{Store, StoreError, UNREACHABLE};
+
+/// What was known of an agent when its call was judged.
+#[derive(Default)]
+pub(super) struct JudgedWith {
+    /// Its labels.
+    pub(super) labels: Vec<String>,
+    /// How many writes of all agents there were.
+    pub(super) writes: u64,
+}
 
 impl Gate {
     /// Reports whether there are rules for the agent, or results have a meaning.
@@ -79,16 +90,75 @@ impl Gate {
         }
     }
 
-    /// Remembers what a result of a server taught the agent. A result that is there is not withheld, so what cannot be
-    /// shared is remembered by this process alone.
-    pub(super) async fn learn_from(&self, trace: Option<&str>, server: &str, learned: AgentContext) {
-        let key = self.agent_key(trace);
-        if self.store().is_shared()
-            && let Err(error) = Box::pin(self.store().learn_from(&key, server, &learned, self.idle())).await
-        {
-            warn!(server, "other replicas do not learn what a result taught {:?}: {error}", key.principal());
+    /// Waits for something that an agent does, and notes again and again that it is not idle meanwhile: labels do not
+    /// lapse under a call that runs or waits.
+    pub(super) async fn keep_active<T>(&self, trace: Option<&str>, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        let since = Instant::now();
+        let done = loop {
+            let interval = (self.idle() / 4).max(LEAST_INTERVAL);
+            match tokio::time::timeout(interval, &mut work).await {
+                Ok(done) => break done,
+                Err(_) => Box::pin(self.note_activity(trace)).await,
+            }
+        };
+        // The time of idleness begins when it ends; what is short makes no difference.
+        if since.elapsed() > self.idle() / 16 {
+            Box::pin(self.note_activity(trace)).await;
         }
-        self.store().local().learn_from(&key, server, learned);
+        done
+    }
+
+    /// Notes that the agent is not idle for as long as the answer to a question about its call may come.
+    pub(super) async fn note_pending(&self, trace: Option<&str>) {
+        if !self.has_rules() {
+            return;
+        }
+        let (key, idle) = (self.agent_key(trace), self.idle());
+        self.store().local().hold(&key, idle, LONGEST_PENDING);
+        if self.store().is_shared()
+            && self.uses_context()
+            && let Err(error) = Box::pin(self.store().hold(&key, idle, LONGEST_PENDING)).await
+        {
+            warn!("other replicas may forget {:?} before its call is approved: {error}", key.principal());
+        }
+    }
+
+    /// Remembers what a result of a server taught the agent, unless the agent wrote something there after the call was
+    /// judged: it may be its own words. A result that is there is not withheld, so what cannot be shared is remembered by
+    /// this process alone.
+    pub(super) async fn learn_from(
+        &self,
+        trace: Option<&str>,
+        server: &str,
+        mut learned: AgentContext,
+        judged: &JudgedWith,
+    ) {
+        let (key, store) = (self.agent_key(trace), self.store());
+        let is_own_tool = server == RESOURCE_SERVER && judged.labels.iter().any(|label| label.starts_with(WRITTEN));
+        if is_own_tool || store.local().has_written_since(&key, server, judged.writes) {
+            learned.known.clear();
+        }
+        if learned.known.is_empty() && learned.labels.is_empty() {
+            return;
+        }
+        // Who knew of earlier writes taught by trusted members alone.
+        let knew = judged.labels.contains(&written_label(server));
+        if store.is_shared() {
+            let shared = if knew {
+                Box::pin(store.learn(&key, &learned, self.idle())).await
+            } else {
+                Box::pin(store.learn_from(&key, server, &learned, self.idle())).await
+            };
+            if let Err(error) = shared {
+                warn!(server, "other replicas do not learn what a result taught {:?}: {error}", key.principal());
+            }
+        }
+        if knew {
+            store.local().learn(&key, learned);
+        } else {
+            store.local().learn_from(&key, server, learned);
+        }
     }
 
     /// Remembers what the agent learns by a call, before it is sent.
@@ -182,3 +252,8 @@ impl Gate {
         self.registry.store()
     }
 }
+
+/// The least time between two notes that an agent is not idle.
+const LEAST_INTERVAL: Duration = Duration::from_millis(50);
+/// How long a client without a session may take to answer a question about its call: until its sealed state lapses.
+const LONGEST_PENDING: Duration = Duration::from_secs(600);

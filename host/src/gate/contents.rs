@@ -117,9 +117,12 @@ impl Gate {
         if uri.len() > MOST_URI {
             return Err(ContentError::LongUri(uri.len()));
         }
-        let (link, lease) = self.resource_owner(uri, server).await?;
+        let (link, lease, is_listed) = self.resource_owner(uri, server).await?;
         let mut params = JsonObject::default();
         params.set("uri", uri);
+        if !is_listed {
+            self.note_own_text(&link, options).await?;
+        }
         self.content(&link, &lease, "resources/read", &params, options).await
     }
 
@@ -129,7 +132,15 @@ impl Gate {
         let mut params = JsonObject::default();
         params.set("name", name);
         params.set("arguments", arguments);
-        self.content(&link, &lease, "prompts/get", &params, &CallOptions::default()).await
+        let options = CallOptions::default();
+        self.note_own_text(&link, &options).await?;
+        self.content(&link, &lease, "prompts/get", &params, &options).await
+    }
+
+    /// Remembers that a request brings text to a server that the server did not list.
+    async fn note_own_text(&self, link: &Link, options: &CallOptions) -> Result<(), ContentError> {
+        let noted = self.note_written(options.caller.trace_id(), link.id()).await;
+        noted.map_err(|error| ContentError::Failed { server: link.id().to_owned(), error })
     }
 
     /// Asks each server, or one of them, for a list.
@@ -148,7 +159,8 @@ impl Gate {
         join_all(asked).await
     }
 
-    async fn resource_owner(&self, uri: &str, server: Option<&str>) -> Result<(Arc<Link>, Lease), ContentError> {
+    /// Returns the server of a resource, and whether the server lists it; if not, it has a template for it.
+    async fn resource_owner(&self, uri: &str, server: Option<&str>) -> Result<(Arc<Link>, Lease, bool), ContentError> {
         let mut failed = Vec::new();
         for kind in [ListKind::Resources, ListKind::Templates] {
             let has = |listing: &Listing| match kind {
@@ -158,7 +170,7 @@ impl Gate {
             failed.clear();
             for (link, listed) in self.list_each(kind, server).await {
                 match listed {
-                    Ok((lease, listing)) if has(&listing) => return Ok((link, lease)),
+                    Ok((lease, listing)) if has(&listing) => return Ok((link, lease, kind == ListKind::Resources)),
                     Ok(_) => {}
                     Err(_) => failed.push(link.id().to_owned()),
                 }
@@ -184,6 +196,9 @@ impl Gate {
         options: &CallOptions,
     ) -> Result<ServerContent, ContentError> {
         let server = link.id().to_owned();
+        if !options.caller.input.is_empty() {
+            self.note_own_text(link, options).await?;
+        }
         // The caller gets text and cannot repeat the request, so its handler answers what the server asks.
         let caller = Caller { handles_input: false, ..options.caller.clone() };
         let emit = |event: CallEvent| options.events.iter().for_each(|listen| listen(event.clone()));

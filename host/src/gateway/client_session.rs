@@ -1,5 +1,6 @@
 //! One client of the gateway, which serves it as an MCP server of both eras.
 
+mod answer_texts;
 mod approval;
 mod approval_state;
 mod batch;

@@ -37,6 +37,11 @@ pub struct InputResponse {
 }
 
 impl InputResponse {
+    /// Reports whether there is no input.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.responses.is_none() && self.state.is_none()
+    }
+
     /// Returns the members to add to a request.
     pub(super) fn members(&self) -> Vec<(&'static str, &RawValue)> {
         let responses = self.responses.as_deref().map(|responses| ("inputResponses", responses));

@@ -66,8 +66,16 @@ impl LocalStore {
         self.agents.learn_from(key, server, learned, clock_ms());
     }
 
+    pub(crate) fn has_written_since(&self, key: &AgentKey, server: &str, writes: u64) -> bool {
+        self.agents.has_written_since(key, server, writes)
+    }
+
     pub(crate) fn touch(&self, key: &AgentKey, idle: Duration) {
         self.agents.touch(key, clock_ms(), idle);
+    }
+
+    pub(crate) fn hold(&self, key: &AgentKey, idle: Duration, wait: Duration) {
+        self.agents.hold(key, clock_ms(), idle, wait);
     }
 
     pub(crate) fn agents(&self, idle: Duration) -> Vec<RememberedAgent> {

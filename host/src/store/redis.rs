@@ -117,6 +117,11 @@ impl RedisStore {
         Ok(())
     }
 
+    /// Notes that an agent is not idle until this time is over, whatever else it does.
+    pub(super) async fn hold(&self, key: &AgentKey, until: Duration) -> Result<(), StoreError> {
+        self.recall_raw(key, b"nothing", Some(until)).await.map(drop)
+    }
+
     /// Asks what an agent has seen, and notes that it is not idle if it says how long it may be.
     async fn recall_raw(&self, key: &AgentKey, what: &[u8], idle: Option<Duration>) -> Result<Value, StoreError> {
         let (keys, agent) = keys_of(key);

@@ -41,6 +41,7 @@ behaviours! {
     values_are_remembered_in_the_order_of_their_use,
     a_result_teaches_nothing_if_the_agent_wrote_to_its_server,
     an_agent_that_is_idle_is_forgotten,
+    an_agent_of_which_something_waits_is_not_forgotten,
     a_session_is_kept_until_it_ends_and_its_end_is_remembered,
     nothing_is_kept_longer_than_it_was_said,
 }
@@ -172,6 +173,23 @@ async fn an_agent_that_is_idle_is_forgotten(one: &Store, other: &Store) {
     // A call after too long a time does not bring it back.
     one.touch(&agent("ann"), short).await.unwrap();
     assert_eq!(other.recall(&agent("ann"), true, short).await.unwrap(), AgentContext::default());
+}
+
+async fn an_agent_of_which_something_waits_is_not_forgotten(one: &Store, other: &Store) {
+    let short = Duration::from_millis(300);
+    one.learn(&agent("ann"), &lesson(&["l"], 0..1), short).await.unwrap();
+    one.learn(&agent("bob"), &lesson(&["l"], 0..1), short).await.unwrap();
+    one.hold(&agent("ann"), short, MINUTE).await.unwrap();
+    // What it does meanwhile does not make the time shorter.
+    other.learn(&agent("ann"), &lesson(&["m"], 1..2), short).await.unwrap();
+    other.recall(&agent("ann"), true, short).await.unwrap();
+    one.touch(&agent("ann"), short).await.unwrap();
+    let forgotten = async || other.peek(&agent("bob"), true, short).await.unwrap().labels.is_empty().then_some(());
+    until("the other one is forgotten", forgotten).await;
+    assert_eq!(other.peek(&agent("ann"), true, short).await.unwrap(), lesson(&["l", "m"], 0..2));
+    // Nor does it bring anything back.
+    other.hold(&agent("bob"), short, MINUTE).await.unwrap();
+    assert_eq!(one.recall(&agent("bob"), true, short).await.unwrap(), AgentContext::default());
 }
 
 async fn a_session_is_kept_until_it_ends_and_its_end_is_remembered(one: &Store, other: &Store) {

@@ -1,9 +1,11 @@
 //! Tests rules as people meet them: in the gateway, in files of cases, in the access matrix, in records and in the shade.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
-use crate::place::{Place, Ran, demo};
-use crate::serving::{Serving, Web};
+use crate::place::{Place, Ran, demo, fixture_with};
+use crate::serving::{LONG, Serving, Web};
 
 const ANN: &str = "ann-0123456789-token";
 const BOB: &str = "bob-0123456789-token";
@@ -130,6 +132,50 @@ fn each_principal_has_its_own_context_in_every_session_until_it_is_reset() {
     assert_eq!(operator.run(&reset).ends(0).json(), json!({"forgotten": 1}));
     assert_eq!(code(&post(&bob, "demo__add", add)), "ok", "bob is new again");
     operator.run(&["context", &gateway]).ends(0).prints("PRINCIPAL").prints("ann");
+}
+
+#[test]
+fn labels_do_not_lapse_under_a_call_that_runs() {
+    let place = Place::new();
+    let [begun, go_on] = ["home/begun", "home/go-on"].map(|name| place.path(name));
+    let slow = fixture_with("holds", &[&begun.display().to_string(), &go_on.display().to_string()]);
+    let mut config = with_tokens(config());
+    config["servers"]["slow"] = slow;
+    config["context"] = json!({"idle": "2s"});
+    let place = place.and_configured(&config);
+    let serving = Serving::start(&place, &["--http", "127.0.0.1:0"]);
+    let address = serving.address();
+    let session = |token| {
+        let mut web = Web { address: &address, token: Some(token), session: None };
+        assert_eq!(web.greet().status, 200);
+        web
+    };
+    let (ann, bob) = (session(ANN), session(BOB));
+    assert_eq!(code(&post(&ann, "demo__echo", json!({"text": "x"}))), "ok");
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| post(&session(ANN), "slow__do", json!({})));
+        until("the call runs", || begun.exists());
+        // Bob was active later than Ann, and does nothing now: when he is forgotten, she would be too.
+        assert_eq!(code(&post(&bob, "demo__echo", json!({"text": "x"}))), "ok");
+        let remembered = || {
+            let reply = ann.request("GET /api/v1/context", "localhost", &[], "");
+            serde_json::from_str::<Value>(&reply.body).unwrap_or_else(|_| panic!("{reply:?}"))["agents"].to_string()
+        };
+        until("bob is forgotten", || !remembered().contains("\"bob\""));
+        assert!(remembered().contains("\"ann\""), "{}", remembered());
+        std::fs::write(&go_on, "").unwrap();
+        assert_eq!(code(&running.join().unwrap()), "ok");
+    });
+    assert_eq!(code(&post(&ann, "demo__add", json!({"a": 7, "b": 1}))), "declined", "she has seen what she has seen");
+}
+
+/// Waits until a condition holds.
+fn until(what: &str, condition: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !condition() {
+        assert!(since.elapsed() < LONG, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod approvals;
 mod component;
 mod door;
 mod files;
+mod laundering;
 mod outbound;
 mod rules;
 mod secrets;

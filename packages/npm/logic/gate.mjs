@@ -54,6 +54,7 @@ export class Gate {
     const id = String(++this.#lastId);
     const until = performance.now() + this.millis;
     let [requests, event] = [0];
+    const { labels } = this.#seen;
     try {
       let directive = this.#tell(id, () => this.#begin({ id, name, arguments: asJson(text) }));
       while (directive.tag !== 'done') {
@@ -62,8 +63,9 @@ export class Gate {
         directive = this.#tell(id, () => this.executions.get(id).next(happened));
       }
       const result = directive.val;
-      // After it wrote something to a server, an agent may read its own words there.
-      if (!this.#seen.labels.includes(`written:${result.tool?.server}`)) this.#learn(result.learned);
+      // After it wrote something to the server meanwhile, an agent may read its own words there.
+      const written = `written:${result.tool?.server}`;
+      if (labels.includes(written) || !this.#seen.labels.includes(written)) this.#learn(result.learned);
       return result;
     } catch (error) {
       if (!(error instanceof Broken)) throw error;

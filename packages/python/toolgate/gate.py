@@ -106,13 +106,15 @@ class Gate:
         arguments = arguments if isinstance(arguments, str) else json.dumps(arguments)
         call, until, requests, event = str(next(self.ids)), time.monotonic() + self.timeout, 0, None
         try:
+            labels = self.context.labels
             directive = self.tell("gate.begin", call, ToolCall(id=call, name=name, arguments=arguments))
             while directive.tag != "done":
                 requests += directive.tag == "request"
                 event = await self.carry_out(directive, until)
                 directive = self.tell("execution.next", call, event)
             result: ToolResult = directive.payload
-            if not (result.tool and f"written:{result.tool.server}" in self.context.labels):  # it may read its own words
+            written = f"written:{result.tool.server}" if result.tool else ""
+            if written in labels or written not in self.context.labels:  # else it may read its own words
                 self.learn(result.learned)
             return result
         except ComponentCrashed:

@@ -6,16 +6,20 @@ use std::rc::Rc;
 use super::{Approval, Execution, State, describe_tool};
 use crate::execution::{Code, Directive};
 use crate::json;
-use crate::rules::{CallCount, Circumstances, CompiledRules, Judgement, Rule, Ruling, Subject};
+use crate::rules::{AgentContext, CallCount, Circumstances, CompiledRules, Judgement, Rule, Ruling, Subject};
+use crate::schema::Document;
 
 impl Execution {
     /// Looks at the rules that concern the call.
-    pub(super) fn judge(&mut self, seen: &Circumstances) -> Directive {
-        let (State::Judging(reason, concerns), Some(plan), Some(meant)) = (&mut self.state, &mut self.plan, &self.tool)
-        else {
+    pub(super) fn judge(&mut self, seen: Circumstances) -> Directive {
+        let (State::Judging(waiting), Some(plan), Some(meant)) = (&mut self.state, &mut self.plan, &self.tool) else {
             return self.fail(Code::Internal, "there is no call to judge");
         };
-        let (reason, concerns) = (reason.take(), Rc::clone(concerns));
+        let seen = match waiting.first.take() {
+            Some(first) => with_known(first, seen.context),
+            None => seen,
+        };
+        let concerns = Rc::clone(&waiting.concerns);
         let Ok(arguments) = json::parse(&plan.arguments) else {
             return self.fail(Code::Internal, "the arguments cannot be read again");
         };
@@ -25,16 +29,23 @@ impl Execution {
             (Rc::clone(&gate.rules), gate.access.annotations(&meant.server, &tool.name, tool.annotations))
         };
         let tool = &*meant.entry.tool.name;
-        let subject = Subject { server: &meant.server, tool, annotations, arguments: Some(&arguments) };
+        let schema = meant.entry.schema().map(Document::root);
+        let subject = Subject { server: &meant.server, tool, annotations, arguments: Some(&arguments), schema };
+        if !waiting.has_known && rules.needs_known(&concerns, subject, &seen.context.labels) {
+            waiting.has_known = true;
+            waiting.first = Some(seen);
+            return Directive::Circumstances(true);
+        }
+        let reason = waiting.reason.take();
         let mut notes = Vec::new();
-        let mut judgement = rules.judge(&concerns, subject, seen, &mut notes);
+        let mut judgement = rules.judge(&concerns, subject, &seen, &mut notes);
         // Notes quote arguments, and the trace is logged.
         let masker = &plan.results.masker;
         self.notes.extend(notes.into_iter().map(|note| match masker.mask(&note) {
             Cow::Borrowed(same) if same == note => note,
             masked => Cow::Owned(masked.into_owned()),
         }));
-        plan.lesson = rules.lesson(&concerns, subject, seen, &mut judgement);
+        plan.lesson = rules.lesson(&concerns, subject, &seen, &mut judgement);
         let reason = match &judgement.ruling {
             Some(ruling) if ruling.denies => return self.refuse_by(&rules, ruling, None),
             Some(ruling) => Some(approval_reason(&rules, ruling, None)),
@@ -94,6 +105,17 @@ impl Execution {
             self.note(format!("the agent gets labels: {labels}"));
         }
     }
+}
+
+/// Adds the context of a second report, which has the known values, to the first one.
+fn with_known(mut first: Circumstances, second: AgentContext) -> Circumstances {
+    for label in second.labels {
+        if !first.context.labels.contains(&label) {
+            first.context.labels.push(label);
+        }
+    }
+    first.context.known = second.known;
+    first
 }
 
 /// Says why a person is asked.

@@ -182,15 +182,129 @@ fn a_trusted_result_teaches_and_all_others_do_not() {
     assert_eq!(learned("k8s.set", result_rule("k8s.set", &[], true, &[]), structured), [false; 3]);
 }
 
-#[test]
-fn an_echo_teaches_nothing() {
-    let results = vec![result_rule("k8s.get", &[], true, &[]), result_rule("k8s.find", &["untrusted"], false, &[])];
+/// An agent that is untrusted, and asks a server whose results are trusted: those of `k8s.get` as a whole, those of
+/// `k8s.find` in their member `mail`, those of `k8s.look` in both ways.
+fn untrusted() -> Agent {
+    let results = vec![
+        result_rule("k8s.get", &[], true, &[]),
+        result_rule("k8s.find", &[], false, &["mail"]),
+        result_rule("k8s.look", &[], true, &["mail"]),
+        result_rule("lazy.page", &["untrusted"], false, &[]),
+    ];
     let mut agent = Agent::new(with(strangers(), results));
-    agent.call("k8s.find", r#"{"namespace":"x"}"#, ANSWER);
-    let echo = r#"{"content":[{"type":"text","text":"no result for eve@evil.example, but ann@a.example"}]}"#;
-    agent.call("k8s.get", r#"{"query":"eve@evil.example"}"#, echo);
-    assert!(!agent.is_known("eve@evil.example"));
-    assert!(agent.is_known("ann@a.example"));
+    let schema = r#"{"properties":{"name":{},"kind":{"anyOf":[{"enum":["person","firm"]},{}]},"number":{}}}"#;
+    let with_schema = |name| Tool { input_schema: Some(schema.into()), ..tool(name, true) };
+    let tools = ["get", "find", "look"].map(with_schema);
+    agent.gate.offer("k8s", tools.into_iter().chain([tool("set", false)]).collect());
+    agent.gate.offer("lazy", vec![tool("page", true)]);
+    // What its user said is known.
+    agent.call("k8s.find", r#"{"name":"ann","extra":["7 Main Street"]}"#, ANSWER);
+    agent.call("lazy.page", "{}", ANSWER);
+    assert_eq!(agent.context.labels, ["untrusted"]);
+    agent
+}
+
+/// An answer with a record whose member `mail` has one address, and whose member `note` has another.
+fn record(mail: &str, note: &str) -> String {
+    format!(r#"{{"content":[],"structuredContent":{{"mail":"{mail}","note":"{note}"}}}}"#)
+}
+
+#[test]
+fn what_an_untrusted_agent_brings_itself_is_a_write_whatever_the_tool_says() {
+    for arguments in [
+        r#"{"name":"eve@evil.example"}"#,
+        r#"{"name":"eve%40evil.example"}"#,
+        r#"{"name":"ｅｖｅ＠ｅｖｉｌ．ｅｘａｍｐｌｅ"}"#,
+        r#"{"name":"<eve@evil.example>\n"}"#,
+        r#"{"name":["ann",{"name":"eve"}]}"#,
+        r#"{"name":"eve%40evil.example@example.com"}"#,
+        r#"{"eve@evil.example":null}"#,
+        r#"{"kind":{"eve":1}}"#,
+        r#"{"number":9300000000000000999}"#,
+        r#"{"number":"7"}"#,
+        r#"{"kind":"Person"}"#,
+    ] {
+        for tool in ["k8s.get", "k8s.find", "k8s.look"] {
+            let mut agent = untrusted();
+            agent.call(tool, arguments, &record("eve@evil.example", "eve@evil.example"));
+            assert_eq!(agent.context.labels, ["untrusted", "written:k8s"], "{tool} {arguments}");
+            // It may come back by any later call.
+            agent.call("k8s.get", "{}", &record("eve@evil.example", "eve@evil.example"));
+            agent.call("k8s.find", "{}", &record("bob@b.example", "eve@evil.example"));
+            assert!(!agent.is_known("eve@evil.example"), "{tool} {arguments}");
+        }
+    }
+}
+
+#[test]
+fn an_untrusted_agent_learns_by_calls_whose_texts_are_known_an_enum_or_a_number() {
+    for arguments in [
+        "{}",
+        r#"{"name":"ann"}"#,
+        r#"{"name":["7 Main Street"]}"#,
+        r#"{"kind":"firm","number":1234567}"#,
+        r#"{"name":"","number":true}"#,
+    ] {
+        for (tool, is_whole) in [("k8s.get", true), ("k8s.find", false), ("k8s.look", true)] {
+            let mut agent = untrusted();
+            agent.call(tool, arguments, &record("bob@b.example", "cid@c.example"));
+            assert_eq!(agent.context.labels, ["untrusted"], "{tool} {arguments}");
+            assert_eq!(agent.is_known("cid@c.example"), is_whole, "{tool} {arguments}");
+            assert_eq!(agent.is_known("bob@b.example"), tool != "k8s.get" || is_whole, "{tool} {arguments}");
+        }
+    }
+}
+
+#[test]
+fn trusted_fields_go_on_teaching_after_a_write_but_not_by_the_write_itself() {
+    let mut agent = untrusted();
+    agent.call("k8s.look", r#"{"name":"bob"}"#, &record("eve@evil.example", "eve@evil.example"));
+    agent.call("k8s.look", r#"{"name":"ann"}"#, &record("bob@b.example", "cid@c.example"));
+    agent.call("k8s.look", r#"{"name":"eve"}"#, &record("dan@d.example", "dan@d.example"));
+    let known =
+        ["eve@evil.example", "cid@c.example", "dan@d.example", "bob@b.example"].map(|mail| agent.is_known(mail));
+    assert_eq!(known, [false, false, false, true]);
+}
+
+#[test]
+fn a_tool_that_says_nothing_and_is_trusted_by_its_name_reads() {
+    for (named, labels) in [("k8s.get", &["untrusted"][..]), ("k8s.g*", &["untrusted", "written:k8s"])] {
+        let results = vec![result_rule(named, &[], true, &[]), result_rule("k8s.find", &["untrusted"], false, &[])];
+        let mut agent = Agent::new(with(strangers(), results));
+        let schema = r#"{"properties":{"x":{"type":"string"}}}"#;
+        let silent = Tool { name: "get".into(), input_schema: Some(schema.into()), ..Tool::default() };
+        agent.gate.offer("k8s", vec![silent, tool("find", true), tool("set", false)]);
+        agent.call("k8s.find", r#"{"x":"ann"}"#, ANSWER);
+        agent.call("k8s.get", r#"{"x":"ann"}"#, ANSWER);
+        assert_eq!(agent.context.labels, labels, "{named}");
+    }
+}
+
+#[test]
+fn known_values_are_asked_for_where_it_matters_whether_the_text_of_a_call_is_known() {
+    let agent = untrusted();
+    let ask = |name: &str, arguments: &str, labels: &[&str]| {
+        let (mut execution, mut directive) = agent.gate.begin(call(name, arguments));
+        let mut asked = Vec::new();
+        while let Directive::Circumstances(known) = directive {
+            asked.push(known);
+            // The second report is of a later time, and of a host that forgets labels.
+            let labels = if known { Vec::new() } else { labels.iter().map(|&label| label.to_owned()).collect() };
+            let known = if known { agent.context.known.clone() } else { Vec::new() };
+            let context = AgentContext { labels, known };
+            directive = execution.next(Event::Circumstances(Circumstances { context, ..Circumstances::default() }));
+        }
+        let Directive::Request(request) = directive else { panic!("{directive:?}") };
+        (asked, request.learned.map(|learned| learned.labels).unwrap_or_default())
+    };
+    let (none, written) = (Vec::<String>::new(), vec!["written:k8s".to_owned()]);
+    assert_eq!(ask("k8s.get", r#"{"name":"ann"}"#, &[]), (vec![false], none.clone()));
+    assert_eq!(ask("k8s.get", r#"{"kind":"firm"}"#, &["untrusted"]), (vec![false], none.clone()));
+    assert_eq!(ask("k8s.get", r#"{"name":"ann"}"#, &["untrusted"]), (vec![false, true], none.clone()));
+    assert_eq!(ask("k8s.get", r#"{"name":"eve"}"#, &["untrusted"]), (vec![false, true], written));
+    let both = ["untrusted", "written:k8s"];
+    assert_eq!(ask("k8s.get", r#"{"name":"eve"}"#, &both), (vec![false], none.clone()));
+    assert_eq!(ask("k8s.find", r#"{"name":"eve"}"#, &both), (vec![false, true], none));
 }
 
 #[test]

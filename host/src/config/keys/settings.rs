@@ -81,7 +81,10 @@ pub(crate) const TOP: &[Key] = &[
             |settings, field, context| read_results(field, context).map(|results| settings.results = results),
         ),
     )
-    .about("What results mean for rules, by names and globs of the form `server.tool`; the closest entry counts.")
+    .about(
+        "What results mean for rules, by names and globs of the form `server.tool`: the labels of all entries that match add \
+         up, and the closest one says what is trusted.",
+    )
     .default("{}"),
     Key::rule("known", KeyForm::Texts(|settings, texts| settings.known = texts))
         .about("What every agent may send: whole values, domains as \"@example.com\", addresses up to a slash.")

@@ -5,7 +5,8 @@ use super::super::keys::rules::CONTEXT_SCOPES;
 use super::super::model::{ContextRules, ContextScope, ResultConfig, RuleConfig, Settings};
 use super::LoosenedRules;
 use super::lists::{added_patterns, removed_patterns};
-use crate::logic::types::rules::Effect;
+use crate::gate_settings::RESOURCE_SERVER;
+use crate::logic::types::rules::{Effect, ResultRule};
 
 /// Compares the settings of rules for all servers.
 pub(super) fn compare_settings(before: &Settings, after: &Settings, found: &mut LoosenedRules) {
@@ -75,7 +76,20 @@ fn compare_results(before: &[ResultConfig], after: &[ResultConfig], found: &mut 
         let labels = new.map(|new| new.labels.as_slice()).unwrap_or_default();
         let gone = old.labels.iter().filter(|label| !labels.contains(label));
         gone.for_each(|label| found.add(format!("results of {tools:?} no longer give the label {label:?}")));
+        // The next closest entry says now what is trusted.
+        let is_more_trusted =
+            after.iter().any(|other| may_overlap(&other.rule.tools, tools) && trusts_more(&other.rule, old));
+        found
+            .add_if(new.is_none() && is_more_trusted, &format!("results of {tools:?} may be trusted by another entry"));
     }
+    let own = format!("{RESOURCE_SERVER}.");
+    let says_own = |results: &[ResultConfig]| results.iter().any(|result| result.rule.tools.starts_with(&own));
+    let has_labels = before.iter().any(|result| !result.rule.labels.is_empty());
+    // Without an entry of their own, they give all labels that there are.
+    found.add_if(
+        has_labels && says_own(after) && !says_own(before),
+        &format!("results of \"{own}*\" no longer give the labels of all results"),
+    );
     for ResultConfig { rule: new, .. } in after {
         let tools = &new.tools;
         let old = before.iter().find(|old| old.rule.tools == *tools).map(|old| &old.rule);
@@ -84,6 +98,21 @@ fn compare_results(before: &[ResultConfig], after: &[ResultConfig], found: &mut 
         let added = new.trusted_fields.iter().filter(|field| !fields.contains(field));
         added.for_each(|field| found.add(format!("results of {tools:?} have the trusted field {field:?}")));
     }
+}
+
+/// Reports whether an entry trusts something that another one does not.
+fn trusts_more(one: &ResultRule, other: &ResultRule) -> bool {
+    one.trusted && !other.trusted || one.trusted_fields.iter().any(|field| !other.trusted_fields.contains(field))
+}
+
+/// Reports whether two patterns may be for the same tool, as far as their servers say.
+fn may_overlap(one: &str, other: &str) -> bool {
+    let (one, other) = (server_of(one), server_of(other));
+    one == other || one.contains(['*', '?']) || other.contains(['*', '?'])
+}
+
+fn server_of(pattern: &str) -> &str {
+    pattern.split('.').next().unwrap_or_default()
 }
 
 /// Ranks effects from the strictest to the loosest.

@@ -155,6 +155,16 @@ fn rules_that_see_arguments_are_compared() {
         ("results: {\"a.*\": {labels: [x]}}", "{}", "results of \"a.*\" no longer give the label \"x\""),
         ("{}", "results: {\"a.*\": {trusted: true}}", "results of \"a.*\" are trusted"),
         ("{}", "results: {\"a.*\": {trusted_fields: [f]}}", "results of \"a.*\" have the trusted field \"f\""),
+        (
+            "results: {\"a.*\": {trusted: true}, a.b: {trusted: false}}",
+            "results: {\"a.*\": {trusted: true}}",
+            "results of \"a.b\" may be trusted by another entry",
+        ),
+        (
+            "results: {\"a.*\": {labels: [x]}}",
+            "results: {\"a.*\": {labels: [x]}, toolgate.read_resource: {labels: [y]}}",
+            "results of \"toolgate.*\" no longer give the labels of all results",
+        ),
         ("{}", "context: {scope: session}", "context.scope is session instead of principal"),
         ("{}", "context: {idle: 5m}", "context.idle is 5m instead of 30m"),
     ];

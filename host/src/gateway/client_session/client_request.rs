@@ -30,6 +30,8 @@ pub(super) struct ClientRequest {
     pub(super) capabilities: Arc<str>,
     /// The members of `_meta` that reach the server and that no rule sees, as one JSON object, if there are any.
     pub(super) unseen_meta: Option<String>,
+    /// The trace id of the request, for rules.
+    trace: Option<String>,
     /// The approval of the request, if a rule requires one.
     pub(super) approval: Approval,
     /// The rules by which the request is decided.
@@ -53,6 +55,7 @@ impl ClientRequest {
             sink: Arc::clone(&context.envelope.sink),
             capabilities: Arc::clone(&context.capabilities),
             unseen_meta: context.unseen_meta(),
+            trace: context.client.gate.has_rules().then(|| context.trace_id()).flatten(),
             approval: Approval::default(),
             rules: Mutex::new(context.client.gateway.rules()),
             server: OnceLock::new(),
@@ -124,7 +127,7 @@ impl ClientRequest {
         let connection = self.connection.load(Ordering::Relaxed);
         let question = ServerQuestion { server: self.server().to_owned(), connection, ..question };
         match (self.era, self.client.upgrade()) {
-            (Era::Legacy, Some(client)) => questions::ask(&client, question, &*self.sink).await,
+            (Era::Legacy, Some(client)) => questions::ask(&client, question, self.trace.as_deref(), &*self.sink).await,
             (Era::Legacy, None) => NullHandler.answer(question).await,
             (Era::Modern, _) => {
                 // A client without roots declines in both eras, and servers continue without them.

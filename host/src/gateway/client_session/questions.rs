@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::ClientSession;
+use super::answer_texts::answer_texts;
 use super::labels::label;
 use crate::failure::RpcError;
 use crate::gate::EXEMPT;
@@ -21,6 +22,7 @@ use crate::logic::LogicError;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
 use crate::rpc::{self, ResponseId};
 use crate::session::{MissingCapability, ServerQuestion, Topic, missing_capability};
+use crate::store::UNREACHABLE;
 
 /// The questions that a client has not answered yet.
 pub(super) struct OpenQuestions {
@@ -59,12 +61,12 @@ impl OpenQuestions {
         let answered = async {
             match sink.deliver(rpc::request(id, topic.method(), params)).await {
                 true => receiver.await.ok(),
-                false => Some(Err(RpcError::new(INTERNAL_ERROR, "the client of the gateway has disconnected"))),
+                false => Some(Err(RpcError::new(INTERNAL_ERROR, DISCONNECTED))),
             }
         };
         match tokio::time::timeout(limit, answered).await {
             Ok(Some(answer)) => answer,
-            _ => Err(RpcError::new(INTERNAL_ERROR, "the client of the gateway did not answer")),
+            _ => Err(RpcError::new(INTERNAL_ERROR, UNANSWERED)),
         }
     }
 
@@ -80,15 +82,21 @@ impl OpenQuestions {
     }
 }
 
-/// Asks a client on behalf of a server.
+/// Asks a client on behalf of a server, and remembers what the client writes to the server by its answer.
 pub(super) async fn ask(
     client: &Arc<ClientSession>,
     question: ServerQuestion,
+    trace: Option<&str>,
     sink: &dyn ClientSink,
 ) -> Result<Box<RawValue>, RpcError> {
     client.check_askable(&question)?;
     let params = client.question_params(&question)?;
-    client.questions.ask(question.topic, &params, sink, ASK_LIMIT).await
+    let answer = client.questions.ask(question.topic, &params, sink, ASK_LIMIT).await;
+    let texts = answer_texts(&question, &answer);
+    if client.gate.note_texts(trace, &question.server, &texts).await.is_err() {
+        return Err(RpcError::new(INTERNAL_ERROR, UNREACHABLE));
+    }
+    answer
 }
 
 impl ClientSession {
@@ -158,6 +166,11 @@ impl ClientSession {
         Err(RpcError::new(INVALID_PARAMS, "this question is longer than the gateway's max_result_bytes"))
     }
 }
+
+/// The error for a question whose client has gone.
+pub(super) const DISCONNECTED: &str = "the client of the gateway has disconnected";
+/// The error for a question that a client did not answer in time.
+pub(super) const UNANSWERED: &str = "the client of the gateway did not answer";
 
 /// Forgets a question on drop; a client that has not answered yet is told that it is cancelled.
 struct QuestionGuard<'a> {

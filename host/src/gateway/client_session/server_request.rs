@@ -7,12 +7,13 @@ use super::client_request::ClientRequest;
 use super::labels::{label_result, unlabel_answers};
 use super::relay;
 use super::request_context::RequestContext;
-use super::sources::{LeasedServer, client_error};
+use super::sources::{LeasedServer, client_error, is_named, text_member};
 use crate::failure::RpcError;
 use crate::gate::FetchError;
-use crate::json::JsonObject;
+use crate::json::{self, JsonObject};
+use crate::registry::Link;
 use crate::rpc::{self, code::INTERNAL_ERROR};
-use crate::session::{OnProgress, Progress};
+use crate::session::{ListKind, OnProgress, Progress};
 
 /// Sends the client's request to a server with these parameters, masks the result, and passes errors on with their
 /// codes.
@@ -26,7 +27,12 @@ pub(super) async fn query_server(
     let request = ClientRequest::new(context);
     let mut caller = context.caller(&request);
     unlabel_answers(&mut caller.input);
-    let (server, params) = (owner.link.id(), params.to_text());
+    let server = owner.link.id();
+    if !caller.input.is_empty() || brings_text(client, &owner.link, method, params) {
+        let noted = client.gate.note_written(caller.trace_id(), server).await;
+        noted.map_err(|failed| client_error(client, server, failed))?;
+    }
+    let params = params.to_text();
     let working = relay::start_work(client, &request, server, owner.link.number());
     let progress = progress_listener(context, &request);
     let fetched = client.gate.fetch(&owner.link, owner.lease.session(), method, &params, &caller, progress).await;
@@ -36,6 +42,30 @@ pub(super) async fn query_server(
         FetchError::Logic(error) => RpcError::new(INTERNAL_ERROR, error.to_string()),
     });
     request.check_outcome(outcome.map(|answer| label_result(server, answer)))
+}
+
+/// Reports whether a request brings text to a server that it did not name itself.
+fn brings_text(client: &ClientSession, link: &Link, method: &str, params: &JsonObject) -> bool {
+    match method {
+        "prompts/get" => {
+            let arguments = params.get("arguments").and_then(|arguments| JsonObject::read(arguments.get()));
+            arguments.is_some_and(|arguments| !arguments.is_empty()) || !lists_prompt(link, params)
+        }
+        "resources/read" => {
+            let uri = params.get("uri").and_then(json::string_value).unwrap_or_default();
+            !is_named(client, link, &uri)
+        }
+        _ => true,
+    }
+}
+
+/// Reports whether a server is known to list the prompt of a request.
+fn lists_prompt(link: &Link, params: &JsonObject) -> bool {
+    let name = text_member(params, "name");
+    let listing = link.known_others(ListKind::Prompts);
+    let items = listing.iter().flat_map(|listing| &listing.items);
+    let mut names = items.filter_map(|item| text_member(&JsonObject::read(item.get())?, "name"));
+    names.any(|listed| Some(listed) == name)
 }
 
 /// Returns a listener that forwards progress to the client under its own token, masked and cut to the maximum size of a

@@ -131,8 +131,19 @@ async fn lease_if_found(client: &ClientSession, link: Option<&Arc<Link>>) -> Res
 /// Subscribes to a resource at the server that has it; returns `None` if there is no such server.
 pub(super) async fn watch(client: &ClientSession, uri: &str) -> Result<Option<ResourceWatcher>, RpcError> {
     let Some(owner) = find_owner(client, uri).await? else { return Ok(None) };
+    if !is_named(client, &owner.link, uri) {
+        let noted = client.gate.note_written(None, owner.link.id()).await;
+        noted.map_err(|failed| client_error(client, owner.link.id(), failed))?;
+    }
     let watcher = owner.link.watch(&owner.lease, uri).await;
     watcher.map(Some).map_err(|failed| client_error(client, owner.link.id(), failed))
+}
+
+/// Reports whether a server itself named a resource: it lists it, or linked to it in a result. Else the URI is the
+/// client's own text, for a template.
+pub(super) fn is_named(client: &ClientSession, link: &Link, uri: &str) -> bool {
+    let listing = link.known_others(ListKind::Resources);
+    listing.is_some_and(|listing| listing.lists(uri)) || client.sent.links.server_of(uri).as_deref() == Some(link.id())
 }
 
 /// Leases the connection of a server.

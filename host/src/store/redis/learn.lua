@@ -6,11 +6,8 @@ local index, labels, known = unpack(KEYS)
 local agent, keep, most_agents, most_known, written, values = unpack(ARGV, 1, 6)
 forget_idle(index)
 if tonumber(most_agents) > 0 and not redis.call('ZSCORE', index, agent) then
-    while redis.call('ZCARD', index) >= tonumber(most_agents) do
-        local oldest = redis.call('ZPOPMIN', index)[1]
-        for _, key in ipairs({labels, known}) do
-            redis.call('DEL', string.sub(key, 1, -#agent - 1) .. oldest)
-        end
+    if redis.call('ZCARD', index) >= tonumber(most_agents) then
+        make_room(index, string.sub(labels, 1, -#agent - 1), string.sub(known, 1, -#agent - 1))
     end
 end
 if written ~= '' and redis.call('ZSCORE', labels, written) then

@@ -7,6 +7,7 @@ use tokio::task::JoinSet;
 use super::super::*;
 use super::redis_server::RedisServer;
 use super::{IDLE, MINUTE, agent, lesson, limit, until};
+use crate::agent::MOST_AGENTS;
 use crate::logic::types::rules::LimitScope;
 
 async fn reachable(store: &Store) {
@@ -68,6 +69,30 @@ async fn every_key_expires_and_is_ours() {
         let left: i64 = server.ask(&["-n", "3", "PTTL", key]).trim().parse().unwrap();
         assert!(key.starts_with("toolgate:") && left > 0, "{key}: {left}");
     }
+}
+
+#[tokio::test]
+async fn one_principals_sessions_push_out_those_of_no_other_and_labelled_ones_last() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = server.store();
+    let part = |principal: &str, number: usize| AgentKey::of_test(principal, Some(&number.to_string()));
+    store.learn(&part("bob", 0), &lesson(&["untrusted"], []), IDLE).await.unwrap();
+    store.learn(&part("eve", 0), &lesson(&["untrusted"], []), IDLE).await.unwrap();
+    store.learn(&agent("cid"), &lesson(&["untrusted"], []), IDLE).await.unwrap();
+    for first in (1..MOST_AGENTS + 100).step_by(500) {
+        let mut running = JoinSet::new();
+        for number in first..first + 500 {
+            let (store, key) = (store.clone(), part("eve", number));
+            running.spawn(async move { store.learn(&key, &lesson(&[], 0..1), IDLE).await.unwrap() });
+        }
+        running.join_all().await;
+    }
+    for key in [part("bob", 0), part("eve", 0), agent("cid")] {
+        assert_eq!(store.recall(&key, false, IDLE).await.unwrap().labels, ["untrusted"], "{key:?}");
+    }
+    let agents = store.agents(IDLE).await.unwrap();
+    assert!(agents.len() <= MOST_AGENTS + 1 && agents.len() > MOST_AGENTS / 2, "{}", agents.len());
+    assert_eq!(store.recall(&part("eve", 1), true, IDLE).await.unwrap(), AgentContext::default(), "the oldest went");
 }
 
 #[tokio::test]
