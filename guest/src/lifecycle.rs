@@ -343,14 +343,10 @@ impl Step<'_> {
         self.server.since_ms.saturating_add(self.policy.acquire_limit_ms)
     }
 
-    /// Reports whether callers have waited long enough. The host limits the first attempt itself; the callers' limit
-    /// matters once that has failed.
+    /// Reports whether callers have waited long enough for the first start. An attempt that still runs goes on without
+    /// them.
     fn waited_in_vain(&self) -> bool {
-        self.is_waiting_again() && self.now >= self.acquire_end()
-    }
-
-    fn is_waiting_again(&self) -> bool {
-        self.server.state == State::Connecting && self.server.restarts > 0
+        self.server.state == State::Connecting && self.now >= self.acquire_end()
     }
 
     /// Restores what must hold after every event, so that no event handler has to.
@@ -383,7 +379,7 @@ impl Step<'_> {
     /// Returns the one timer for everything that is pending.
     fn timer(&self) -> Option<WaitRange> {
         let server = &self.server;
-        let acquire_end = self.is_waiting_again().then(|| self.acquire_end());
+        let acquire_end = (server.state == State::Connecting).then(|| self.acquire_end());
         let exact = [server.probe_at_ms, server.idle_at_ms, acquire_end].into_iter().flatten().min();
         match server.retry_at_ms {
             // Only attempts get jitter, so that gates that lost the same server do not reconnect all at once.

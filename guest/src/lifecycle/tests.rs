@@ -44,10 +44,10 @@ fn one_attempt_is_shared_by_all_who_want_the_server() {
     let server = play(
         &Policy::default(),
         &[
-            (0, Wanted, State::Connecting, "connect"),
-            (10, Wanted, State::Connecting, ""),
-            (20, Wanted, State::Connecting, ""),
-            (30, Released, State::Connecting, ""),
+            (0, Wanted, State::Connecting, "connect, wait 60000"),
+            (10, Wanted, State::Connecting, "wait 60000"),
+            (20, Wanted, State::Connecting, "wait 60000"),
+            (30, Released, State::Connecting, "wait 60000"),
             (40, Connected, State::Ready, "wait 15040"),
             (50, Wanted, State::Ready, "wait 15040"),
         ],
@@ -60,7 +60,7 @@ fn callers_wait_up_to_the_limit_and_then_fail_at_once_while_attempts_go_on() {
     let mut server = play(
         &Policy::default(),
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 60000"),
             (50, refused(), State::Connecting, "connect, wait 60000"),
             (100, refused(), State::Connecting, "wait 1100-1300"),
             (1_150, Tick, State::Connecting, "connect, wait 60000"),
@@ -85,14 +85,33 @@ fn callers_wait_up_to_the_limit_and_then_fail_at_once_while_attempts_go_on() {
 }
 
 #[test]
+fn callers_wait_no_longer_for_an_attempt_that_hangs() {
+    let policy = Policy { acquire_limit_ms: 3_000, ..Policy::default() };
+    let story = [
+        (0, Wanted, State::Connecting, "connect, wait 3000"),
+        (3_000, Tick, State::Failed, ""),
+        (4_000, Wanted, State::Failed, ""),
+    ];
+    let hanging = play(&policy, &story);
+    assert!(hanging.attempting, "the attempt goes on without callers");
+    let up = step(&hanging, &Connected, &policy, 20_000);
+    assert_eq!((up.server.state, up.server.restarts), (State::Ready, 0));
+    let down = step(&hanging, &refused(), &policy, 30_000);
+    assert_eq!((down.server.state, show(&down.commands).as_str()), (State::Failed, "connect"));
+}
+
+#[test]
 fn a_failure_after_the_limit_ends_the_wait_too() {
     let policy = Policy { acquire_limit_ms: 500, restart_delays_ms: vec![1_000], ..Policy::default() };
-    play(&policy, &[(0, Wanted, State::Connecting, "connect"), (600, refused(), State::Failed, "wait 1600-1800")]);
+    play(
+        &policy,
+        &[(0, Wanted, State::Connecting, "connect, wait 500"), (600, refused(), State::Failed, "wait 1600-1800")],
+    );
     // The next attempt would come after the limit: the timer is for the limit.
     play(
         &policy,
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 500"),
             (100, refused(), State::Connecting, "wait 500"),
             (500, Tick, State::Failed, "wait 1100-1220"),
         ],
@@ -104,7 +123,7 @@ fn a_tick_before_its_time_only_asks_again() {
     play(
         &Policy { restart_delays_ms: vec![1_000], ..Policy::default() },
         &[
-            (1_000, Wanted, State::Connecting, "connect"),
+            (1_000, Wanted, State::Connecting, "connect, wait 61000"),
             (1_000, refused(), State::Connecting, "wait 2000-2200"),
             (1_500, Tick, State::Connecting, "wait 2000-2100"),
             (0, Tick, State::Connecting, "wait 2000-2400"),
@@ -115,17 +134,17 @@ fn a_tick_before_its_time_only_asks_again() {
 
 #[test]
 fn a_tick_of_an_earlier_time_does_not_end_a_new_start() {
-    let policy = Policy { acquire_limit_ms: 1, restart_delays_ms: vec![3_600_000], ..Policy::default() };
+    let policy = Policy { acquire_limit_ms: 20, restart_delays_ms: vec![3_600_000], ..Policy::default() };
     play(
         &policy,
         &[
-            (0, Wanted, State::Connecting, "connect"),
-            (0, refused(), State::Connecting, "wait 1"),
-            (1, Tick, State::Failed, "wait 3600000-4319999"),
+            (0, Wanted, State::Connecting, "connect, wait 20"),
+            (0, refused(), State::Connecting, "wait 20"),
+            (20, Tick, State::Failed, "wait 3600000-4319996"),
             (50, Disabled, State::Disabled, ""),
-            (50, Enabled, State::Connecting, "connect"),
-            (60, Tick, State::Connecting, ""),
-            (90, Connected, State::Ready, "wait 15090"),
+            (50, Enabled, State::Connecting, "connect, wait 70"),
+            (60, Tick, State::Connecting, "wait 70"),
+            (65, Connected, State::Ready, "wait 15065"),
         ],
     );
 }
@@ -136,7 +155,7 @@ fn a_lost_server_is_restarted_at_once_and_then_on_the_schedule() {
     let mut server = play(
         &policy,
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 60000"),
             (40, Connected, State::Ready, ""),
             (1_000, Exited, State::Restarting, "connect"),
         ],
@@ -166,7 +185,7 @@ fn a_server_that_dies_soon_after_each_restart_is_restarted_ever_more_slowly() {
     play(
         &policy,
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 60000"),
             (10, Connected, State::Ready, ""),
             (20, Exited, State::Restarting, "connect"),
             (30, Connected, State::Ready, ""),
@@ -191,7 +210,7 @@ fn a_configured_schedule_decides_the_first_restart_as_well() {
     play(
         &policy,
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 60000"),
             (10, Connected, State::Ready, ""),
             (100, Exited, State::Restarting, "wait 600-700"),
             (600, Tick, State::Restarting, "connect"),
@@ -205,7 +224,7 @@ fn a_lost_server_that_nobody_wants_sleeps_and_counts_as_ready() {
     let server = play(
         &Policy::default(),
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 60000"),
             (10, Connected, State::Ready, "wait 15010"),
             (20, Released, State::Ready, "wait 15010"),
             (30, Exited, State::Dormant, ""),
@@ -215,7 +234,7 @@ fn a_lost_server_that_nobody_wants_sleeps_and_counts_as_ready() {
     play(
         &Policy::default(),
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 60000"),
             (10, Connected, State::Ready, "wait 15010"),
             (20, Released, State::Ready, "wait 15010"),
             (15_010, Tick, State::Ready, "probe, wait 300020"),
@@ -230,7 +249,7 @@ fn health_is_looked_at_every_interval_and_twice_before_a_restart() {
     play(
         &Policy::default(),
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 60000"),
             (0, Connected, State::Ready, "wait 15000"),
             (15_000, Tick, State::Ready, "probe"),
             (15_100, ProbeOk, State::Ready, "wait 30100"),
@@ -254,7 +273,7 @@ fn timed_out_calls_probe_and_restart_only_if_the_probe_fails() {
     play(
         &Policy::default(),
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 60000"),
             (0, Connected, State::Ready, "wait 15000"),
             (1_000, CallTimedOut, State::Degraded, "probe"),
             (1_100, ProbeOk, State::Ready, "wait 16100"),
@@ -273,7 +292,7 @@ fn failing_restarts_are_one_loop_that_ends_with_the_first_success() {
     let server = play(
         &Policy::default(),
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 60000"),
             (0, Connected, State::Ready, "wait 15000"),
             (1_000, CallTimedOut, State::Degraded, "probe"),
             (4_000, ProbeFailed, State::Restarting, "stop, connect"),
@@ -297,7 +316,7 @@ fn a_server_that_exits_between_calls_is_up_again_for_a_later_call() {
     play(
         &Policy::default(),
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 60000"),
             (0, Connected, State::Ready, "wait 15000"),
             (5_000, Exited, State::Restarting, "connect"),
             (5_010, Wanted, State::Restarting, ""),
@@ -314,7 +333,7 @@ fn the_last_release_keeps_the_server_for_a_while_and_probes_do_not_prolong_it() 
     let server = play(
         &policy,
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 60000"),
             (0, Connected, State::Ready, "wait 15000"),
             (1_000, Released, State::Ready, "wait 15000"),
             (2_000, Wanted, State::Ready, "wait 15000"),
@@ -335,7 +354,7 @@ fn in_one_shot_mode_a_failed_attempt_is_the_last_but_a_lost_server_is_restarted(
     play(
         &policy,
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 60000"),
             (50, refused(), State::Failed, ""),
             (60, Wanted, State::Failed, ""),
             (90_000, Tick, State::Failed, ""),
@@ -344,7 +363,7 @@ fn in_one_shot_mode_a_failed_attempt_is_the_last_but_a_lost_server_is_restarted(
     let lost = play(
         &policy,
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 60000"),
             (50, Connected, State::Ready, "wait 15050"),
             (60, Exited, State::Restarting, "connect"),
             (70, refused(), State::Failed, ""),
@@ -359,7 +378,7 @@ fn a_server_that_must_prove_itself_starts_alone_until_it_succeeds_and_then_rests
     let proven = play(
         &policy,
         &[
-            (0, Enabled, State::Connecting, "connect"),
+            (0, Enabled, State::Connecting, "connect, wait 60000"),
             (50, refused(), State::Connecting, "connect, wait 60000"),
             (60_000, refused(), State::Failed, "wait 61000-61200"),
             (61_000, Tick, State::Failed, "connect"),
@@ -373,7 +392,7 @@ fn a_server_that_must_prove_itself_starts_alone_until_it_succeeds_and_then_rests
 
 #[test]
 fn a_server_is_lost_from_its_end_until_it_is_up_again_or_not_needed() {
-    let up = [(0, Wanted, State::Connecting, "connect"), (50, Connected, State::Ready, "wait 15050")];
+    let up = [(0, Wanted, State::Connecting, "connect, wait 60000"), (50, Connected, State::Ready, "wait 15050")];
     let lost = [(60, Exited, State::Restarting, "connect"), (70, refused(), State::Failed, "wait 1070-1270")];
     let lost = [&up[..], &lost].concat();
     assert!(!play(&Policy::default(), &up).lost && play(&Policy::default(), &lost).lost);
@@ -385,7 +404,7 @@ fn a_server_is_lost_from_its_end_until_it_is_up_again_or_not_needed() {
         let story = [&lost[..], &[(80, event, state, commands)]].concat();
         assert_eq!(play(&Policy::default(), &story).lost, state == State::Failed, "{state:?}");
     }
-    let never = [(0, Wanted, State::Connecting, "connect"), (60_000, refused(), State::Failed, "connect")];
+    let never = [(0, Wanted, State::Connecting, "connect, wait 60000"), (60_000, refused(), State::Failed, "connect")];
     assert!(!play(&Policy::default(), &never).lost);
 }
 
@@ -395,7 +414,7 @@ fn a_server_that_does_not_come_up_is_given_up_when_nobody_wants_it_for_a_while()
     play(
         &policy,
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 60000"),
             (100, Released, State::Connecting, "wait 2100"),
             (2_100, Tick, State::Dormant, "stop"),
             (2_200, Connected, State::Dormant, "stop"),
@@ -404,7 +423,7 @@ fn a_server_that_does_not_come_up_is_given_up_when_nobody_wants_it_for_a_while()
     let server = play(
         &Policy { acquire_limit_ms: 0, restart_delays_ms: vec![1_000, 2_000], ..policy },
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 0"),
             (100, refused(), State::Failed, "wait 1100-1300"),
             (200, Released, State::Failed, "wait 1100-1280"),
             (1_100, Tick, State::Failed, "connect, wait 2200"),
@@ -421,7 +440,7 @@ fn an_eager_server_starts_unasked_and_never_idles() {
     play(
         &policy,
         &[
-            (0, Enabled, State::Connecting, "connect"),
+            (0, Enabled, State::Connecting, "connect, wait 60000"),
             (0, Connected, State::Ready, "wait 15000"),
             (1_000, Wanted, State::Ready, "wait 15000"),
             (2_000, Released, State::Ready, "wait 15000"),
@@ -429,10 +448,10 @@ fn an_eager_server_starts_unasked_and_never_idles() {
             (4_000, Exited, State::Restarting, "connect"),
             (5_000, Disabled, State::Disabled, "stop"),
             (6_000, Tick, State::Disabled, ""),
-            (7_000, Enabled, State::Connecting, "connect"),
+            (7_000, Enabled, State::Connecting, "connect, wait 67000"),
         ],
     );
-    play(&policy, &[(0, Tick, State::Connecting, "connect")]);
+    play(&policy, &[(0, Tick, State::Connecting, "connect, wait 60000")]);
     play(&Policy::default(), &[(0, Enabled, State::Dormant, ""), (1, Tick, State::Dormant, "")]);
 }
 
@@ -441,12 +460,12 @@ fn a_disabled_server_counts_its_callers_and_starts_for_them_when_enabled() {
     let server = play(
         &Policy::default(),
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 60000"),
             (10, Disabled, State::Disabled, "stop"),
             (20, Connected, State::Disabled, "stop"),
             (30, Wanted, State::Disabled, ""),
             (40, Released, State::Disabled, ""),
-            (50, Enabled, State::Connecting, "connect"),
+            (50, Enabled, State::Connecting, "connect, wait 60050"),
             (60, Disabled, State::Disabled, "stop"),
             (70, Released, State::Disabled, ""),
             (80, Enabled, State::Dormant, ""),
@@ -460,11 +479,11 @@ fn a_missing_authorization_ends_the_attempts_until_it_is_given() {
     play(
         &Policy::default(),
         &[
-            (0, Wanted, State::Connecting, "connect"),
+            (0, Wanted, State::Connecting, "connect, wait 60000"),
             (10, unauthorized(), State::NeedsAuth, ""),
             (20, Wanted, State::NeedsAuth, ""),
             (30, Tick, State::NeedsAuth, ""),
-            (90_000, Authenticated, State::Connecting, "connect"),
+            (90_000, Authenticated, State::Connecting, "connect, wait 150000"),
             (90_050, refused(), State::Connecting, "connect, wait 150000"),
             (90_100, refused(), State::Connecting, "wait 91100-91300"),
             (91_100, Tick, State::Connecting, "connect, wait 150000"),

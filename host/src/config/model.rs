@@ -173,6 +173,16 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
+    /// Returns how long callers wait for the first start. If `acquire_timeout` was left alone, a server that may take
+    /// longer to initialize has that time.
+    pub fn acquire_limit(&self) -> Duration {
+        let limit = self.lifecycle.acquire_timeout;
+        if limit == LifecycleRules::default().acquire_timeout {
+            return limit.max(self.timeouts.initialize);
+        }
+        limit
+    }
+
     /// Creates a server with this id and defaults for everything else.
     pub fn new(id: impl Into<String>, position: FilePosition, kind: TransportKind) -> Self {
         ServerConfig {

@@ -170,7 +170,7 @@ impl RegistryContext {
         let rules = &server.lifecycle;
         let policy = lifecycle::Policy {
             eager: rules.eager,
-            acquire_limit_ms: millis(rules.acquire_timeout),
+            acquire_limit_ms: millis(server.acquire_limit()),
             restart_delays_ms: rules.restart_delays.iter().copied().map(millis).collect(),
             health_interval_ms: millis(rules.health_interval),
             idle_timeout_ms: millis(rules.idle_timeout),

@@ -82,7 +82,7 @@ fn any_server() -> impl Strategy<Value = Server> {
 fn check(next: &Transition, policy: &Policy) {
     let server = &next.server;
     let pending = [server.retry_at_ms, server.probe_at_ms, server.idle_at_ms];
-    let acquires = server.state == State::Connecting && server.restarts > 0;
+    let acquires = server.state == State::Connecting;
     let timers = next.commands.iter().filter(|command| matches!(command, Command::WaitUntil(_))).count();
     assert_eq!(timers, usize::from(acquires || pending.iter().any(Option::is_some)), "{next:?}");
     assert!(timers == 0 || matches!(next.commands.last(), Some(Command::WaitUntil(_))), "the timer is last: {next:?}");

@@ -274,7 +274,9 @@ impl Link {
         if self.retry_config_problem(&mut state) {
             return Ok(None);
         }
-        let why = || state.last_failure.clone().unwrap_or(Unavailable::NotUp { after: Duration::ZERO });
+        // Without a failure, the first attempt still runs, and callers have waited for it long enough.
+        let not_up = Unavailable::NotUp { after: self.server().acquire_limit() };
+        let why = || state.last_failure.clone().unwrap_or(not_up.clone());
         match state.machine.state {
             lifecycle::State::Disabled => Err(match &state.config_problem {
                 Some((problem, _)) => Unavailable::Problem(problem.clone()),

@@ -78,8 +78,7 @@ impl Link {
 
     /// Returns how long a caller waits that sets no limit.
     pub(super) fn default_wait(&self) -> Duration {
-        let server = self.server();
-        server.lifecycle.acquire_timeout.max(server.timeouts.initialize) + SLACK
+        self.server().acquire_limit() + SLACK
     }
 
     /// Counts a user, and tells the lifecycle about the first.

@@ -63,14 +63,14 @@ async fn a_server_that_is_reconnected_runs_as_another_process() {
 #[tokio::test]
 async fn a_server_that_was_given_up_is_tried_at_once_when_it_is_reconnected() {
     let world = World::new(
-        "servers:\n  a: {command: DIR/program, args: [works, DIR/a], restart_delays: [1h], acquire_timeout: 1ms}\n",
+        "servers:\n  a: {command: DIR/program, args: [works, DIR/a], restart_delays: [1h], acquire_timeout: 2s}\n",
     );
     let gate = world.gate();
     assert_code(&call(&gate, "a.note", "one").await, Code::ServerUnavailable);
-    assert_eq!(world.status("a").state, State::Failed);
+    until("it is given up", || world.status("a").state == State::Failed).await;
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_fixture"), world.path("program")).unwrap();
     let yaml =
-        "servers:\n  a: {command: DIR/program, args: [works, DIR/a], restart_delays: [1h], acquire_timeout: 1ms}\n";
+        "servers:\n  a: {command: DIR/program, args: [works, DIR/a], restart_delays: [1h], acquire_timeout: 2s}\n";
     // An unchanged configuration that is read again is enough.
     let changes = world.registry.set_servers(world.config(yaml)).unwrap();
     assert_eq!(changes.unchanged, ["a"]);

@@ -101,6 +101,7 @@ async fn a_status_tells_how_a_server_is() {
     assert_eq!((status.era, status.version.as_deref(), status.tools), (Some("modern"), Some("2026-07-28"), Some(2)));
 
     assert_code(&call(&gate, "broken.echo", "x").await, Code::ServerUnavailable);
+    until("its end is known", || world.status("broken").last_error.is_some()).await;
     let status = world.status("broken");
     assert_eq!((status.state, status.ready, status.pid, status.era), (State::Failed, false, None, None));
     let error = status.last_error.expect("it did not start");

@@ -39,6 +39,32 @@ async fn callers_wait_together_fail_together_and_then_at_once_until_the_server_i
 }
 
 #[tokio::test(start_paused = true)]
+async fn callers_give_up_an_attempt_that_hangs_and_it_goes_on_without_them() {
+    let world = World::new("  a: {protocol: legacy, acquire_timeout: 3s}\n");
+    world.a.minds(only("initialize", Fate::after(20)));
+    for (from, until) in [(0.0, 3.0), (5.0, 5.0)] {
+        world.at(from).await;
+        let ended = world.call("a.read").await;
+        assert_eq!(ended.code, Code::ServerUnavailable, "{}", ended.text);
+        assert!(ended.text.contains("it did not start within 3s"), "{}", ended.text);
+        assert_near(ended.at, until);
+        assert_eq!(world.state(), State::Failed);
+    }
+    world.at(20.1).await;
+    assert_eq!((world.state(), world.attempts()), (State::Ready, 1), "the first attempt went on");
+    assert_eq!(world.call("a.read").await.code, Code::Ok);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_sets_only_a_longer_time_to_initialize_has_callers_wait_that_long() {
+    let world = World::new("  a: {protocol: legacy, timeouts: {initialize: 2m}}\n");
+    world.a.minds(only("initialize", Fate::after(90)));
+    let ended = world.call("a.read").await;
+    assert_eq!(ended.code, Code::Ok, "{}", ended.text);
+    assert_near(ended.at, 90.0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn fifty_callers_of_a_cold_server_start_it_once() {
     // A server of the modern era does not say how long its lists hold, so they do not.
     for modern in [false, true] {
