@@ -27,7 +27,7 @@ use crate::rules::{Circumstances, Judgement, Lesson, ToolConcerns};
 use crate::schema::Document;
 use crate::types::{Failure, Phase, ToolRef, Trace, TraceNote};
 pub use intent::Intent;
-use words::{describe_tool, name_of};
+use words::{describe_long_wait, describe_tool, name_of};
 
 /// A running call. Later offers do not affect it, except from servers that it asks to connect.
 #[derive(Debug)]
@@ -77,7 +77,8 @@ enum State {
     Counting(Judgement, Approval),
     Asking,
     Requesting,
-    Waiting(AfterWait),
+    /// Waits before a retry; the server may have asked for so many milliseconds.
+    Waiting(AfterWait, Option<u64>),
     Reconnecting,
     Reauthenticating,
     /// Waits until the text of this result is saved or summarized.
@@ -177,12 +178,16 @@ impl Execution {
             (State::Requesting, Event::Answered(answer)) => self.answered(answer),
             (State::Requesting, Event::Forwarded(Summary { is_error })) => self.forwarded(is_error),
             (State::Requesting, Event::Failed(Failed { failure, phase })) => self.request_failed(&failure, phase),
-            (State::Waiting(AfterWait::Request), Event::Waited)
+            (State::Waiting(AfterWait::Request, _), Event::Waited)
             | (State::Reconnecting, Event::Reconnected)
             | (State::Reauthenticating, Event::Authenticated) => self.request(),
-            (State::Waiting(AfterWait::Reconnect), Event::Waited) => {
+            (State::Waiting(AfterWait::Reconnect, _), Event::Waited) => {
                 self.state = State::Reconnecting;
                 Directive::Reconnect(self.server())
+            }
+            (State::Waiting(_, Some(asked_ms)), Event::Failed(Failed { failure: Failure::Timeout, .. })) => {
+                let why = describe_long_wait(&self.server(), *asked_ms);
+                self.give_up_because(&Failure::Timeout, &why)
             }
             (State::Reauthenticating, Event::Failed(Failed { failure, .. })) => match failure {
                 Failure::Timeout | Failure::NeedsAuth(_) => self.give_up(&failure),
@@ -407,16 +412,21 @@ impl Execution {
             Action::RetryNewSession => AfterWait::Reconnect,
         };
         self.may_have_run |= recovery::may_have_run(failure, phase);
-        self.state = State::Waiting(then);
+        self.state = State::Waiting(then, retry_after);
         Directive::Wait(backoff::retry_wait(retry_after))
     }
 
     /// Ends the call; if an earlier attempt may have run, the caller must know that.
     fn give_up(&mut self, failure: &Failure) -> Directive {
         let why = outcome::describe(failure, &self.server());
+        self.give_up_because(failure, &why)
+    }
+
+    /// Ends the call as after this failure, with a reason that says more than the failure does.
+    fn give_up_because(&mut self, failure: &Failure, why: &str) -> Directive {
         if self.may_have_run && !self.is_safe() && *failure != Failure::Cancelled {
             self.note("an earlier attempt may have run");
-            return self.outcome_unknown(&why);
+            return self.outcome_unknown(why);
         }
         self.fail(outcome::code(failure), &format!("MCP tool execution failed: {why}"))
     }

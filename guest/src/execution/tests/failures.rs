@@ -72,6 +72,25 @@ fn a_retry_waits_as_long_as_the_server_asked() {
     }
 }
 
+#[test]
+fn a_wait_that_is_longer_than_the_call_names_who_asks_for_it() {
+    let timeout = || failed(Failure::Timeout, Phase::NotSent);
+    for (retry_after_ms, text) in [
+        (Some(3_600_000), "server \"k8s\" asks to wait 3600 s before the next request"),
+        (Some(1), "server \"k8s\" asks to wait 1 s before the next request"),
+        (Some(u64::MAX), "server \"k8s\" asks to wait more than a year before the next request"),
+        (None, "no answer from server \"k8s\" in time"),
+    ] {
+        for status in [429, 503] {
+            let busy = Failure::Http(HttpFailure { status, session: false, challenge: false, retry_after_ms });
+            let events = vec![failed(busy, Phase::Sent), timeout()];
+            let result = result(play(&gate(settings()), call("k8s.get", ""), events).1);
+            assert_eq!(result.code, Code::Timeout, "{status} {retry_after_ms:?}");
+            assert!(result.text.contains(text), "{status}: {}", result.text);
+        }
+    }
+}
+
 /// Every state but `Done`, with the events that lead to it, and every event, where it is out of place.
 #[test]
 fn a_report_out_of_place_is_named_with_what_was_to_happen_instead() {
