@@ -90,6 +90,7 @@ impl RecordBuilder {
             limit,
             masked: hidden.then_some(MaskedPart::Catalog).into_iter().collect(),
             unreplayable: None,
+            run: None,
         };
         record.result = caller_digest(&record.steps);
         if masks {

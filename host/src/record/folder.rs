@@ -1,6 +1,6 @@
 //! The layout of a folder of records: files of lines, and beside them the shared parts, named by digest.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -109,6 +109,42 @@ pub fn segments(dir: &Path) -> io::Result<Vec<Segment>> {
     Ok(found)
 }
 
+/// Notes that the files of a run up to this number are removed because they are too old or too many, so that nobody
+/// takes that for damage. It must be noted before they are removed.
+pub(super) fn note_expired(dir: &Path, run_id: &str, number: u32, now: SystemTime) -> io::Result<()> {
+    let path = expired_path(dir, run_id);
+    private_files::replace(&path, number.to_string().as_bytes())?;
+    touch(&path, now)
+}
+
+/// Sets the time of a note.
+pub(super) fn touch(note: &Path, now: SystemTime) -> io::Result<()> {
+    fs::File::options().write(true).open(note)?.set_modified(now)
+}
+
+/// Returns the path of the note of a run.
+pub(super) fn expired_path(dir: &Path, run_id: &str) -> PathBuf {
+    dir.join(format!("{EXPIRED}{run_id}"))
+}
+
+/// Returns for each run the number up to which its files were removed because they were too old or too many. Read it
+/// after the files are listed: a file that is missing from the list was noted before it was removed.
+pub(super) fn expired(dir: &Path) -> io::Result<HashMap<String, u32>> {
+    let mut expired = HashMap::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(run_id) = name.to_str().and_then(|name| name.strip_prefix(EXPIRED)) else { continue };
+        // Another process may have removed it meanwhile, and a note that cannot be read notes nothing.
+        let Ok(()) = regular(&entry.path()) else { continue };
+        let Ok(text) = fs::read_to_string(entry.path()) else { continue };
+        if let Ok(number) = text.trim().parse() {
+            expired.insert(run_id.to_owned(), number);
+        }
+    }
+    Ok(expired)
+}
+
 /// Lists the record files in a folder one by one, in any order.
 pub(super) fn unsorted_segments(dir: &Path) -> io::Result<impl Iterator<Item = io::Result<Segment>>> {
     let segment = |entry: io::Result<fs::DirEntry>| {
@@ -176,6 +212,8 @@ fn name_of_config(file: &Path) -> String {
 
 /// The name of the folder for shared parts.
 pub(super) const PARTS: &str = "parts";
+/// The beginning of the name of a note about removed files; the id of their run follows.
+const EXPIRED: &str = "expired-";
 const PREFIX: &str = "calls-";
 const ENDING: &str = ".jsonl";
 /// The most characters of a word in the name of a configuration's folder.

@@ -54,6 +54,10 @@ pub struct Record {
     /// The reason why replaying the masked record does not give these directives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreplayable: Option<String>,
+    /// The id of the run of files that the line is written in. A writer that names it also notes which files it removes
+    /// when they are too old, so a run without its first file is damaged. It is the last field, where the reader looks.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub run: Option<String>,
 }
 
 /// A part of a call that held secrets.
@@ -118,6 +122,8 @@ pub struct LineSeal<'a> {
     pub after: &'a str,
     /// The digest of this line.
     pub digest: &'a str,
+    /// The run that the line was written in, if it names one.
+    pub run: Option<&'a str>,
 }
 
 /// The damage of a line.
@@ -144,10 +150,8 @@ impl<'a> LineSeal<'a> {
         let (rest, digest) = cut(rest)?;
         let sealed = rest.strip_suffix(DIGEST).ok_or(LineDamage::Torn)?;
         let (rest, after) = cut(sealed.strip_suffix(b"\"").ok_or(LineDamage::Torn)?)?;
-        match rest.ends_with(AFTER) {
-            true => Ok(LineSeal { sealed, after, digest }),
-            false => Err(LineDamage::Torn),
-        }
+        let record = rest.strip_suffix(AFTER).ok_or(LineDamage::Torn)?;
+        Ok(LineSeal { sealed, after, digest, run: run_of(record) })
     }
 
     /// Reports whether the line is unchanged.
@@ -201,6 +205,16 @@ fn split(bytes: &[u8], at: u8) -> Option<(&str, &[u8])> {
     Some((str::from_utf8(text).ok()?, rest.get(1..)?))
 }
 
+/// Returns the run that a record names in its last field. A quote inside a text is escaped, so no text looks like it.
+fn run_of(record: &[u8]) -> Option<&str> {
+    let record = record.strip_suffix(b"\"")?;
+    let start = memchr::memrchr(b'"', record)? + 1;
+    if !record[..start].ends_with(RUN) {
+        return None;
+    }
+    str::from_utf8(&record[start..]).ok()
+}
+
 /// Splits off the digest at the end.
 fn cut(bytes: &[u8]) -> Result<(&[u8], &str), LineDamage> {
     let at = bytes.len().checked_sub(DIGITS).ok_or(LineDamage::Torn)?;
@@ -215,6 +229,7 @@ pub const FIRST: &str = "0000000000000000000000000000000000000000000000000000000
 const DIGITS: usize = FIRST.len();
 const AT: &[u8] = b",\"at\":\"";
 const MS: &[u8] = b",\"ms\":";
+const RUN: &[u8] = b",\"run\":\"";
 const AFTER: &[u8] = b",\"after\":\"";
 const DIGEST: &[u8] = b",\"digest\":\"";
 const END: &[u8] = b"\"}";

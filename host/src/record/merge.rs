@@ -67,7 +67,7 @@ impl MergedLines {
 
 impl FolderLines {
     fn of(dir: &Path) -> Result<Self, BacktestError> {
-        let lines = RecordLines::of_segments(list_segments(dir)?);
+        let lines = RecordLines::of_all_segments(dir, list_segments(dir)?).map_err(unreadable(dir))?;
         Ok(FolderLines { dir: dir.to_owned(), lines, head: None, line: Vec::new(), time: SystemTime::UNIX_EPOCH })
     }
 }

@@ -20,6 +20,9 @@ pub struct RecordLines {
     segments: std::vec::IntoIter<Segment>,
     /// The numbers of each process's files at the time when the folder was listed.
     there: HashMap<String, BTreeSet<u32>>,
+    /// The numbers up to which files of each process were removed by age or size; `None` if the files that are read are
+    /// not all that there are.
+    expired: Option<HashMap<String, u32>>,
     open: Option<(Segment, Arc<Path>, BufReader<File>)>,
     /// The number of lines read so far, in all files and in the open one.
     count: u64,
@@ -63,17 +66,33 @@ impl std::fmt::Display for LinePosition {
 impl RecordLines {
     /// Opens all record files in a folder, oldest first.
     pub fn of(dir: &Path) -> io::Result<Self> {
-        Ok(Self::of_segments(folder::segments(dir)?))
+        Self::of_all_segments(dir, folder::segments(dir)?)
     }
 
-    /// Reads the lines of these files.
+    /// Reads the lines of these files, which are all in the folder: a run whose first files are missing is noticed.
+    pub(super) fn of_all_segments(dir: &Path, segments: Vec<Segment>) -> io::Result<Self> {
+        // Read after the files were listed, because files are noted before they are removed.
+        let expired = Some(folder::expired(dir)?);
+        Ok(RecordLines { expired, ..Self::of_segments(segments) })
+    }
+
+    /// Reads the lines of these files, which may be some of many.
     pub fn of_segments(segments: Vec<Segment>) -> Self {
         let mut there = HashMap::<String, BTreeSet<u32>>::new();
         for Segment { run_id, number, .. } in &segments {
             there.entry(run_id.clone()).or_default().insert(*number);
         }
         let segments = segments.into_iter();
-        RecordLines { segments, there, open: None, count: 0, number: 0, ends: HashMap::new(), after: None }
+        RecordLines {
+            segments,
+            there,
+            expired: None,
+            open: None,
+            count: 0,
+            number: 0,
+            ends: HashMap::new(),
+            after: None,
+        }
     }
 
     /// Reads the next line into the buffer and returns its position, or `None` after the last file.
@@ -121,7 +140,14 @@ impl RecordLines {
             }
             let found = match LineSeal::find(line) {
                 Ok(seal) => {
-                    let follows = self.after.as_ref().is_none_or(|after| after == seal.after);
+                    let mut follows = self.after.as_ref().is_none_or(|after| after == seal.after);
+                    // Older versions removed files without a note, and their lines name no run.
+                    if self.number == 1
+                        && let Some(run_id) = seal.run
+                    {
+                        let renamed = run_id != segment.run_id;
+                        follows &= !renamed && !lacks_start(&self.there, self.expired.as_ref(), segment);
+                    }
                     self.after = Some(seal.digest.to_owned());
                     if follows { LineState::Complete } else { LineState::Damaged(LineDamage::OutOfOrder) }
                 }
@@ -140,6 +166,18 @@ impl RecordLines {
         let before = self.there.get(&segment.run_id).and_then(|numbers| numbers.range(..segment.number).next_back());
         before.is_some_and(|before| before + 1 != segment.number)
     }
+}
+
+/// Reports whether the files of a process begin with this one, although earlier ones were neither too old nor too many.
+fn lacks_start(
+    there: &HashMap<String, BTreeSet<u32>>,
+    expired: Option<&HashMap<String, u32>>,
+    segment: &Segment,
+) -> bool {
+    let Some(expired) = expired else { return false };
+    let is_first = there.get(&segment.run_id).is_none_or(|numbers| numbers.first() == Some(&segment.number));
+    let removed = expired.get(&segment.run_id).copied().unwrap_or(0);
+    is_first && segment.number > removed.saturating_add(1)
 }
 
 /// The reason why a shared part cannot be used.
@@ -270,7 +308,7 @@ mod tests {
     use super::super::writer::{RecordOptions, RecordWriter};
     use super::*;
 
-    /// Writes this many record files of a few lines each.
+    /// Writes this many record files of a few lines each, without notes of what an older version would have removed.
     fn written(dir: &Path, files: usize) -> Vec<PathBuf> {
         let mut writer =
             RecordWriter::new(RecordOptions { max_segment: 4 << 10, ..RecordOptions::new(dir.to_owned()) });
@@ -296,16 +334,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_taken_out_of_the_middle_is_noticed_and_one_that_became_too_old_is_not() {
+    fn a_file_that_was_taken_away_is_noticed_unless_it_was_the_last() {
         // The files that are removed, and the files whose first line then follows nothing.
-        let rows: [(&[usize], &[usize]); 7] = [
+        let rows: [(&[usize], &[usize]); 8] = [
             (&[], &[]),
-            (&[0, 1], &[]),
+            (&[0], &[1]),
+            (&[0, 1], &[2]),
             (&[5], &[]),
             (&[1], &[2]),
             (&[1, 2], &[3]),
             (&[1, 3], &[2, 4]),
-            (&[0, 2], &[3]),
+            (&[0, 2], &[1, 3]),
         ];
         for (gone, expected) in rows {
             let dir = tempfile::tempdir().unwrap();
@@ -321,6 +360,44 @@ mod tests {
         let lines = RecordLines::of(dir.path()).unwrap();
         fs::remove_file(&files[2]).unwrap();
         assert_eq!(damaged(lines), []);
+    }
+
+    #[test]
+    fn files_that_became_too_old_are_not_missed_and_one_more_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = written(dir.path(), 6);
+        let run_id = folder::segments(dir.path()).unwrap().remove(0).run_id;
+        for (noted, gone) in [(1, 0), (2, 1)] {
+            folder::note_expired(dir.path(), &run_id, noted, std::time::SystemTime::now()).unwrap();
+            fs::remove_file(&files[gone]).unwrap();
+            assert_eq!(damaged(RecordLines::of(dir.path()).unwrap()), [], "{noted}");
+        }
+        fs::remove_file(&files[2]).unwrap();
+        let expected = [(files[3].clone(), LineState::Damaged(LineDamage::OutOfOrder))];
+        assert_eq!(damaged(RecordLines::of(dir.path()).unwrap()), expected);
+        // A file of another name does not belong to another run.
+        let other = files[3].with_file_name("calls-20260101T000000000Z-beef0000-0004.jsonl");
+        fs::rename(&files[3], &other).unwrap();
+        let found = damaged(RecordLines::of(dir.path()).unwrap());
+        assert!(found.contains(&(other, LineState::Damaged(LineDamage::OutOfOrder))), "{found:?}");
+    }
+
+    #[test]
+    fn records_of_an_older_version_may_lack_their_first_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut line, mut text) = (Vec::new(), Vec::new());
+        let mut last = FIRST.to_owned();
+        for number in 1..=3 {
+            text.clear();
+            last = record().seal(&last, &mut line);
+            text.extend_from_slice(&line);
+            text.push(b'\n');
+            let segment = Segment::new(dir.path(), std::time::SystemTime::UNIX_EPOCH, "cafe", number);
+            fs::write(segment.path, &text).unwrap();
+        }
+        assert_eq!(damaged(RecordLines::of(dir.path()).unwrap()), []);
+        fs::remove_file(&folder::segments(dir.path()).unwrap()[0].path).unwrap();
+        assert_eq!(damaged(RecordLines::of(dir.path()).unwrap()), []);
     }
 
     #[cfg(unix)]

@@ -111,6 +111,7 @@ impl RecordWriter {
 
     /// Writes the record into `line` as the next line, and returns its digest.
     pub(super) fn seal(&self, record: &mut Record, line: &mut Vec<u8>) -> String {
+        record.run = Some(self.run_id.clone());
         record.seal(&self.last, line)
     }
 

@@ -55,6 +55,7 @@ pub fn record() -> Record {
         limit: None,
         masked: Vec::new(),
         unreplayable: None,
+        run: None,
     }
 }
 
@@ -67,6 +68,20 @@ fn a_record_of_a_small_call_is_small_and_reads_as_it_was() {
     assert_eq!(read(&line), Ok(record()));
     let seal = LineSeal::find(&line).unwrap();
     assert_eq!((seal.after, seal.digest), (FIRST, digest.as_str()));
+}
+
+#[test]
+fn a_line_names_its_run_at_its_end_and_nowhere_else() {
+    let run_of = |record: &mut Record| {
+        let mut line = Vec::new();
+        record.seal(FIRST, &mut line);
+        assert!(read(&line).is_ok());
+        LineSeal::find(&line).unwrap().run.map(str::to_owned)
+    };
+    assert_eq!(run_of(&mut record()), None);
+    assert_eq!(run_of(&mut Record { run: Some("beef".to_owned()), ..record() }).as_deref(), Some("beef"));
+    let named = r#"x","run":"beef"#.to_owned();
+    assert_eq!(run_of(&mut Record { unreplayable: Some(named), ..record() }), None);
 }
 
 #[test]

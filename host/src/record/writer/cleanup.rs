@@ -1,7 +1,7 @@
 //! Removes records that are too old or too many, and files that were not completely written.
 
 use std::collections::HashSet;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -41,10 +41,11 @@ impl RecordWriter {
         remove_empty(&mut segments, young);
         segments.retain(|(segment, bytes, at)| {
             let expired = now.duration_since(*at).is_ok_and(|age| age > *max_age);
-            let remove = (expired || total > most) && try_remove(&segment.path);
+            let remove = (expired || total > most) && try_expire(dir, segment, now);
             total -= if remove { *bytes } else { 0 };
             !remove
         });
+        self.tend_notes(&segments, now);
         let oldest = segments.first().map(|(segment, ..)| segment.stamp.clone());
         for path in parts {
             let Ok((_, at)) = sized(&path) else { continue };
@@ -59,6 +60,41 @@ impl RecordWriter {
         }
         Ok(())
     }
+
+    /// Removes the notes of runs that have no file any more. The process of such a run may still live and start another
+    /// file, so it keeps its own note recent, and others leave a recent note alone.
+    fn tend_notes(&self, segments: &[(Segment, u64, SystemTime)], now: SystemTime) {
+        let RecordOptions { dir, max_age, .. } = &self.options;
+        for run_id in folder::expired(dir).unwrap_or_default().into_keys() {
+            let path = folder::expired_path(dir, &run_id);
+            if run_id == self.run_id {
+                // Another process may have removed it.
+                let _ = folder::touch(&path, now);
+                continue;
+            }
+            let has_files = segments.iter().any(|(segment, ..)| segment.run_id == run_id);
+            let noted = fs::metadata(&path).and_then(|metadata| metadata.modified()).unwrap_or(now);
+            let is_old = now.duration_since(noted).is_ok_and(|age| age > (*max_age).max(2 * TEND));
+            if !has_files && is_old {
+                // If it cannot be removed now, it is tried again later.
+                let _ = fs::remove_file(&path);
+            }
+        }
+    }
+}
+
+/// Notes that a file is too old or one too many and removes it, unless a process still writes to it.
+fn try_expire(dir: &Path, segment: &Segment, now: SystemTime) -> bool {
+    let Some(_held) = lock_free(&segment.path) else { return false };
+    if fs::symlink_metadata(&segment.path).is_err() {
+        // Another process has just removed and noted it, perhaps with later ones.
+        return false;
+    }
+    if let Err(error) = folder::note_expired(dir, &segment.run_id, segment.number, now) {
+        // The limits hold even on a full disk; without the note, the file will be missed.
+        tracing::warn!("cannot note that {} was removed for its age or size: {error}", segment.path.display());
+    }
+    fs::remove_file(&segment.path).is_ok()
 }
 
 /// Removes empty files that no process has open, unless later files of the same process follow: then a gap in the
@@ -77,8 +113,14 @@ fn remove_empty(segments: &mut Vec<(Segment, u64, SystemTime)>, young: impl Fn(S
 
 /// Removes a file, unless a process still writes to it.
 fn try_remove(path: &Path) -> bool {
-    let free = OpenOptions::new().read(true).open(path).is_ok_and(|file| file.try_lock().is_ok());
-    free && fs::remove_file(path).is_ok()
+    lock_free(path).is_some() && fs::remove_file(path).is_ok()
+}
+
+/// Opens and locks a file; returns `None` if a process writes to it.
+fn lock_free(path: &Path) -> Option<File> {
+    let file = OpenOptions::new().read(true).open(path).ok()?;
+    file.try_lock().ok()?;
+    Some(file)
 }
 
 /// How often an idle writer cleans up.
@@ -89,6 +131,7 @@ const MOMENT: Duration = Duration::from_secs(60);
 mod tests {
     use super::super::super::folder::{PARTS, SharedPart};
     use super::super::super::line::tests::record;
+    use super::super::super::reader::{LineState, RecordLines};
     use super::super::tests::{put, rules};
     use super::*;
 
@@ -113,6 +156,44 @@ mod tests {
         second.clean_up(later).unwrap();
         assert_eq!(folder::segments(&rules.dir).unwrap(), []);
         assert!(folder::parts(&rules.dir).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_removed_by_age_is_noted_until_the_run_has_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let rules = rules(dir.path());
+        let mut writer = RecordWriter::new(rules.clone());
+        for _ in 0..3 {
+            put(&mut writer, &record());
+            writer.flush().unwrap();
+            writer.close_segment();
+        }
+        let run_id = writer.run_id.clone();
+        let segments = folder::segments(&rules.dir).unwrap();
+        let file = File::options().write(true).open(&segments[0].path).unwrap();
+        file.set_modified(SystemTime::now() - 2 * rules.max_age).unwrap();
+        drop(file);
+        let mut other = RecordWriter::new(rules.clone());
+        other.clean_up(SystemTime::now()).unwrap();
+        assert_eq!(folder::segments(&rules.dir).unwrap(), segments[1..]);
+        assert_eq!(folder::expired(&rules.dir).unwrap().get(&run_id), Some(&1));
+        let later = SystemTime::now() + 2 * rules.max_age;
+        // Its process still lives, and may go on with a fourth file.
+        other.clean_up(later).unwrap();
+        assert_eq!(folder::segments(&rules.dir).unwrap(), []);
+        assert_eq!(folder::expired(&rules.dir).unwrap().get(&run_id), Some(&3));
+        put(&mut writer, &record());
+        writer.flush().unwrap();
+        let (mut lines, mut line) = (RecordLines::of(&rules.dir).unwrap(), Vec::new());
+        while let Some((spot, found)) = lines.next(&mut line).unwrap() {
+            assert_eq!(found, LineState::Complete, "{spot}");
+        }
+        drop(writer);
+        for wait in [3, 6] {
+            other.clean_up(SystemTime::now() + wait * rules.max_age).unwrap();
+        }
+        assert_eq!(folder::segments(&rules.dir).unwrap(), []);
+        assert!(folder::expired(&rules.dir).unwrap().is_empty());
     }
 
     #[test]
