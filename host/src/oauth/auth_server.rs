@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use http::header::{self, HeaderValue};
 use http::{Method, Response, StatusCode};
-use reqwest::{Request, Url};
+use reqwest::{Body, Request, Url};
 use rmcp::transport::auth::{
     OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRedirectPolicy, OAuthHttpRequest,
 };
-use url::form_urlencoded::Serializer;
+use url::form_urlencoded::{self, Serializer};
 
+use crate::config::secrets::Secrets;
 use crate::failure::RequestError;
 use crate::lock::lock;
 use crate::web::errors::root_cause;
@@ -30,6 +31,10 @@ pub(super) struct AuthServerClient {
     responders: Mutex<Option<Referrer>>,
     /// The outcome of the last request.
     last: Mutex<LastRequest>,
+    /// The secrets that were sent so far; an authorization server may repeat them in its errors.
+    sent: Mutex<Secrets>,
+    /// How long one request may take, including its redirects and its whole answer.
+    limit: Duration,
 }
 
 /// The last request to an authorization server.
@@ -53,9 +58,15 @@ impl AuthServerClient {
         let by_name = Referrer::new(&home, Zone::of_name(&home).unwrap_or(Zone::Public));
         let mut configured: Vec<Url> = named.iter().filter_map(|named| Url::parse(named).ok()).collect();
         configured.push(home);
-        let (responders, last) = (Mutex::default(), Mutex::default());
-        let foreign_clients = ForeignClients::for_auth_servers(site)?;
-        Ok(AuthServerClient { foreign_clients, configured, site: by_name, responders, last })
+        Ok(AuthServerClient {
+            foreign_clients: ForeignClients::for_auth_servers(site)?,
+            configured,
+            site: by_name,
+            responders: Mutex::default(),
+            last: Mutex::default(),
+            sent: Mutex::default(),
+            limit: REQUEST_TIMEOUT,
+        })
     }
 
     /// Checks whether an address that the servers named may be shown to a person: it must be a web address, encrypted
@@ -133,7 +144,7 @@ impl AuthServerClient {
     /// Fetches a document.
     pub(super) async fn get(&self, url: &str) -> Result<Response<Vec<u8>>, OAuthHttpClientError> {
         let request = Request::new(Method::GET, Url::parse(url)?);
-        self.send(request, OAuthHttpRedirectPolicy::Follow).await
+        self.send_within(self.limit, request, OAuthHttpRedirectPolicy::Follow).await
     }
 
     /// Posts a form; redirects are not followed.
@@ -146,7 +157,22 @@ impl AuthServerClient {
         let form_type = HeaderValue::from_static("application/x-www-form-urlencoded");
         request.headers_mut().insert(header::CONTENT_TYPE, form_type);
         *request.body_mut() = Some(Serializer::new(String::new()).extend_pairs(form).finish().into());
-        self.send_within(LIMIT, request, OAuthHttpRedirectPolicy::Stop).await
+        self.send_within(self.limit, request, OAuthHttpRedirectPolicy::Stop).await
+    }
+
+    /// Remembers the secrets in a form that is sent, to remove them from errors.
+    fn note_secrets(&self, request: &Request) {
+        let Some(form) = request.body().and_then(Body::as_bytes) else { return };
+        for (name, value) in form_urlencoded::parse(form) {
+            if SECRET_PARAMETERS.contains(&&*name) {
+                lock(&self.sent).add(&value);
+            }
+        }
+    }
+
+    /// Removes what was sent from the text of an error.
+    pub(super) fn redact(&self, text: &str) -> String {
+        lock(&self.sent).redact(text).into_owned()
     }
 
     async fn send_within(
@@ -155,6 +181,7 @@ impl AuthServerClient {
         request: Request,
         redirects: OAuthHttpRedirectPolicy,
     ) -> Result<Response<Vec<u8>>, OAuthHttpClientError> {
+        self.note_secrets(&request);
         match tokio::time::timeout(limit, self.send(request, redirects)).await {
             Ok(outcome) => outcome,
             Err(_) => Err(format!("no answer within {limit:?}").into()),
@@ -201,7 +228,7 @@ impl OAuthHttpClient for AuthServerClient {
         Box::pin(async move {
             let OAuthHttpRequest { request, redirect_policy, timeout, .. } = request;
             let request = Request::try_from(request)?;
-            self.send_within(timeout.unwrap_or(LIMIT).min(LIMIT), request, redirect_policy).await
+            self.send_within(timeout.unwrap_or(self.limit).min(self.limit), request, redirect_policy).await
         })
     }
 }
@@ -220,12 +247,24 @@ async fn whole(mut response: reqwest::Response) -> Result<Response<Vec<u8>>, OAu
 const MEND: &str = "to allow that, name it in the server's `auth`, as `issuer`, `metadata_url` or `token_url`";
 const REDIRECTS: usize = 5;
 const MAX_BODY: usize = 1 << 20;
-const LIMIT: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// The parameters of a form whose values no error repeats.
+const SECRET_PARAMETERS: [&str; 5] = ["client_assertion", "client_secret", "code", "code_verifier", "refresh_token"];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::fixture::site;
+    use crate::web::fixture::{AfterReply, FixtureReply, FixtureServer, site, soon};
+
+    #[tokio::test]
+    async fn metadata_that_drips_without_end_is_given_up() {
+        let text = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{".to_owned();
+        let server = FixtureServer::start(vec![FixtureReply { text, then: AfterReply::Next }]).await;
+        let mut client = AuthServerClient::new(&site(&server.url()), &[]).unwrap();
+        client.limit = Duration::from_millis(100);
+        let error = soon(client.get(&server.url())).await.unwrap_err().to_string();
+        assert!(error.contains("no answer within 100ms"), "{error}");
+    }
 
     #[test]
     fn an_assertion_is_sent_encrypted_or_within_this_machine() {

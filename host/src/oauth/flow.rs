@@ -16,6 +16,7 @@ use super::auth_server::AuthServerClient;
 use super::loopback::parameter;
 use super::provider::{ConsentRequest, TokenProvider};
 use super::store::{ClientRegistration, CredentialAdapter};
+use super::token::OAuthToken;
 use super::{Browse, OAuthError};
 use crate::config::model::TokenAuth;
 use crate::config::resolve::ResolvedOAuth;
@@ -46,6 +47,7 @@ impl TokenProvider {
         wish: ConsentRequest<'_>,
     ) -> Result<(AuthorizationSession, ClientRegistration), OAuthError> {
         let (mut manager, metadata) = self.discover(http, wish.challenge).await?;
+        check_pkce(&metadata)?;
         http.check_page(&metadata.authorization_endpoint).map_err(|why| {
             OAuthError::Refused(format!("the authorization server's consent page is not opened: {why}"))
         })?;
@@ -254,6 +256,7 @@ impl TokenProvider {
         let granted = scope.split_whitespace().map(str::to_owned).collect();
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
         let credentials = StoredCredentials::new(client_id, Some(token), granted, Some(now));
+        OAuthToken::check(&credentials).map_err(failed)?;
         self.entry.change(|record| record.credentials = Some(credentials.with_issuer(metadata.issuer)));
         Ok(())
     }
@@ -285,6 +288,7 @@ impl TokenProvider {
             metadata.token_endpoint.clone_from(token_url);
             metadata.authorization_endpoint = oauth.authorization_url.as_ref().unwrap_or(token_url).clone();
             metadata.issuer.clone_from(&oauth.issuer);
+            metadata.code_challenge_methods_supported = Some(vec![S256.to_owned()]);
             metadata
         } else {
             let resolved = manager.resolve_metadata_from_challenge(challenge).await;
@@ -293,6 +297,7 @@ impl TokenProvider {
             if !resolved.source.is_discovered() {
                 // The server has no metadata at all, so it is its own issuer.
                 metadata.issuer = Some(self.url.origin().ascii_serialization());
+                metadata.code_challenge_methods_supported = Some(vec![S256.to_owned()]);
             }
             http.check_described(metadata.issuer.as_deref()).map_err(OAuthError::Refused)?;
             metadata
@@ -375,6 +380,20 @@ fn check_issuer(what: &str, theirs: Option<&str>, now: Option<&str>) -> Result<(
     )))
 }
 
+/// Fails unless the metadata says that a stolen code is useless without our proof (PKCE, RFC 7636). The specification of
+/// MCP says that a client must not go on if the metadata leaves that open. A server without metadata, or whose endpoints
+/// the configuration names, cannot say it.
+fn check_pkce(metadata: &AuthorizationMetadata) -> Result<(), OAuthError> {
+    let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
+    if methods.iter().any(|method| method == S256) {
+        return Ok(());
+    }
+    let text = "the metadata of the authorization server does not say that it supports PKCE \
+                (`code_challenge_methods_supported` with S256); if you know that it does, set `authorization_url` and \
+                `token_url` in the server's `auth`";
+    Err(OAuthError::Refused(text.to_owned()))
+}
+
 /// Fetches the metadata of an authorization server.
 async fn fetched(http: &AuthServerClient, url: &str) -> Result<AuthorizationMetadata, OAuthError> {
     let unusable = |why: String| OAuthError::Unreachable(format!("{url}: {why}"));
@@ -398,7 +417,7 @@ fn check_supported(metadata: &AuthorizationMetadata, list: &str, what: &str, nee
 
 /// Converts an error; if the authorization server did not answer, a later attempt may work.
 fn oauth_error(http: &AuthServerClient, error: &AuthError) -> OAuthError {
-    let text = error.to_string().replace("\n  Caused by:", ":").replace(['\n', '\r'], " ");
+    let text = http.redact(&error.to_string()).replace("\n  Caused by:", ":").replace(['\n', '\r'], " ");
     // The error of `rmcp` says only that a request failed, so prefer the reason that the client noted.
     let last = http.last();
     if let Some(refused) = last.refused {
@@ -412,6 +431,7 @@ fn oauth_error(http: &AuthServerClient, error: &AuthError) -> OAuthError {
 }
 
 const NAME: &str = "toolgate";
+const S256: &str = "S256";
 const METHODS: &str = "token_endpoint_auth_methods_supported";
 const SIGNING_ALGORITHMS: &str = "token_endpoint_auth_signing_alg_values_supported";
 

@@ -53,6 +53,8 @@ pub(super) struct CurrentToken {
     pub(super) accepted: u64,
     /// When to try again after the token could not be replaced.
     pub(super) retry_at: Option<Instant>,
+    /// When an authorization server did not answer last, and what it was.
+    pub(super) unreachable: Option<(Instant, String)>,
     /// Recent tokens, which stay secret because logs about a request may come after its token was replaced.
     pub(super) recent_secrets: VecDeque<String>,
 }
@@ -83,9 +85,16 @@ pub(super) struct ConsentRequest<'a> {
 impl TokenProvider {
     /// Gets a newer token than the one with this number, which the server refused or which expires soon.
     pub(super) async fn renew(&self, edition: u64, refused: Option<HttpError>) -> Result<(), OAuthError> {
+        let waiting_since = Instant::now();
         let _turn = self.refresh_permit.acquire().await.expect("nobody closes the semaphore");
         let before = {
             let held = self.current();
+            // Whoever waited while another task tried in vain need not try in turn, which would take as long again.
+            if let Some((at, why)) = &held.unreachable
+                && *at >= waiting_since
+            {
+                return Err(OAuthError::Unreachable(why.clone()));
+            }
             // Another task may have got a new token meanwhile.
             if held.token.is_some() && held.edition > edition {
                 return Ok(());
@@ -99,10 +108,14 @@ impl TokenProvider {
         if kept.is_some() && kept != before {
             return Ok(());
         }
-        let origin = match refused {
-            None => self.replace(before.as_ref(), None, self.oauth.scopes.clone()).await?,
-            Some(error) => self.resolve_refusal(before.as_ref(), &error).await?,
+        let replaced = match refused {
+            None => self.replace(before.as_ref(), None, self.oauth.scopes.clone()).await,
+            Some(error) => self.resolve_refusal(before.as_ref(), &error).await,
         };
+        if let Err(OAuthError::Unreachable(why)) = &replaced {
+            self.current().unreachable = Some((Instant::now(), why.clone()));
+        }
+        let origin = replaced?;
         self.entry.change(|record| record.url = self.url.to_string());
         self.reload();
         self.current().origin = origin;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::OAuthError;
+use super::token::OAuthToken;
 use crate::config::trust::state_folder;
 use crate::config::variables::Variables;
 use crate::lock::lock;
@@ -214,6 +215,7 @@ impl CredentialStore for CredentialAdapter {
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
+        OAuthToken::check(&credentials).map_err(AuthError::TokenExchangeFailed)?;
         self.0.change(|record| record.credentials = Some(credentials));
         Ok(())
     }

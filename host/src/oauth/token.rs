@@ -6,6 +6,7 @@ use rmcp::transport::auth::StoredCredentials;
 use serde::Deserialize;
 
 use crate::config::model::OAuthGrant;
+use crate::web::body::excerpt;
 
 /// An OAuth token.
 #[derive(Clone, PartialEq, Eq)]
@@ -29,16 +30,11 @@ pub(super) enum TokenExpiry {
 }
 
 impl OAuthToken {
-    /// Reads the token from stored credentials, if there is one.
+    /// Reads the token from stored credentials, if there is one that can be sent.
     pub(super) fn read(stored: &StoredCredentials) -> Option<Self> {
-        #[derive(Deserialize)]
-        struct Response {
-            access_token: String,
-            refresh_token: Option<String>,
-            expires_in: Option<u64>,
-        }
-        let response = serde_json::to_value(stored.token_response.as_ref()?).ok()?;
-        let Response { access_token, refresh_token, expires_in } = serde_json::from_value(response).ok()?;
+        let response = TokenResponse::of(stored)?;
+        response.check().ok()?;
+        let TokenResponse { access_token, refresh_token, expires_in, .. } = response;
         Some(OAuthToken {
             access: access_token,
             refresh: refresh_token,
@@ -47,6 +43,14 @@ impl OAuthToken {
             received: stored.token_received_at.map(|at| SystemTime::UNIX_EPOCH + Duration::from_secs(at)),
             life: expires_in.map(Duration::from_secs),
         })
+    }
+
+    /// Fails if credentials have a token that cannot be sent as a bearer token, and says why without repeating it.
+    pub(super) fn check(credentials: &StoredCredentials) -> Result<(), String> {
+        match TokenResponse::of(credentials) {
+            Some(response) => response.check(),
+            None => Ok(()),
+        }
     }
 
     /// Returns the time when the token expires, if known.
@@ -73,6 +77,37 @@ impl OAuthToken {
     /// Reports whether the token has all of these scopes.
     pub(super) fn allows(&self, scopes: &[String]) -> bool {
         scopes.iter().all(|scope| self.scopes.contains(scope))
+    }
+}
+
+/// What a token endpoint answered.
+#[derive(Deserialize)]
+struct TokenResponse {
+    access_token: String,
+    token_type: String,
+    refresh_token: Option<String>,
+    expires_in: Option<u64>,
+}
+
+impl TokenResponse {
+    fn of(stored: &StoredCredentials) -> Option<Self> {
+        let response = serde_json::to_value(stored.token_response.as_ref()?).ok()?;
+        serde_json::from_value(response).ok()
+    }
+
+    /// Fails unless this is a bearer token (RFC 6750) of characters that a header may have.
+    fn check(&self) -> Result<(), String> {
+        if !self.token_type.eq_ignore_ascii_case("bearer") {
+            let kind = excerpt(&self.token_type);
+            return Err(format!("the issued token is of type {kind:?}, but only bearer tokens can be sent"));
+        }
+        if self.access_token.is_empty() {
+            return Err("the issued token is empty".to_owned());
+        }
+        if !self.access_token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("the issued token has characters that no token may have, such as a line break".to_owned());
+        }
+        Ok(())
     }
 }
 

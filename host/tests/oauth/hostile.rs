@@ -134,6 +134,90 @@ async fn a_page_for_consent_is_opened_only_if_a_browser_may_show_it() {
 }
 
 #[tokio::test]
+async fn who_does_not_say_that_it_checks_the_proof_of_a_code_gets_none() {
+    let plain = || vec![("code_challenge_methods_supported", "plain".to_owned())];
+    for (claims, omits) in [(Vec::new(), vec!["code_challenge_methods_supported"]), (plain(), Vec::new())] {
+        let bench = Bench::new(Rules { claims, omits, ..Rules::default() }).await;
+        let text = bench.needs_auth("read").await;
+        assert!(text.contains("PKCE") || text.contains("code_challenge_methods_supported"), "{text}");
+        assert_eq!((bench.asked(), bench.world.seen("issuer /register").len()), (0, 0));
+    }
+    // Without a person, no code is given that could be stolen.
+    let omits = vec!["code_challenge_methods_supported"];
+    let bench = Bench::with(Rules { omits: omits.clone(), ..rules() }, machine(), With::Nobody).await;
+    bench.works("read").await;
+    // The configuration names the endpoints, so there is no metadata to say it.
+    let bench = Bench::with(Rules { omits, ..rules() }, json!({}), With::Person).await;
+    let issuer = &bench.world.sites().issuer;
+    let endpoints = [format!("{issuer}/authorize"), format!("{issuer}/token")];
+    let mut entry = bench.entry();
+    entry["auth"] = json!({
+        "type": "oauth", "client_id": "me", "client_secret": SECRET, "issuer": issuer,
+        "authorization_url": endpoints[0], "token_url": endpoints[1],
+    });
+    bench.again(entry, With::Person).works("read").await;
+}
+
+#[tokio::test]
+async fn a_token_that_is_no_bearer_token_is_not_kept() {
+    for (key, value, why) in [
+        ("token_type", "mac", "of type \"mac\""),
+        ("token_type", "DPoP", "only bearer tokens"),
+        ("access_token", "s3cret-one\r\nX-Evil: 1", "characters that no token may have"),
+        ("access_token", "s3cret-one\u{7f}", "characters that no token may have"),
+        ("access_token", "s3cret one", "characters that no token may have"),
+        ("access_token", "", "is empty"),
+    ] {
+        for (auth, with) in [(json!({}), With::Person), (machine(), With::Nobody)] {
+            let bench = Bench::with(Rules { token_claims: vec![(key, value)], ..rules() }, auth, with).await;
+            let text = bench.needs_auth("read").await;
+            assert!(text.contains(why) && !text.contains("s3cret"), "{value:?}: {text}");
+            let folder = bench.folder.path().join("auth");
+            for file in std::fs::read_dir(folder).into_iter().flatten() {
+                let kept = std::fs::read_to_string(file.unwrap().path()).unwrap();
+                assert!(!kept.contains("s3cret"), "{kept}");
+            }
+        }
+    }
+    let bench = Bench::new(Rules { token_claims: vec![("token_type", "bEARER")], ..Rules::default() }).await;
+    bench.works("read").await;
+}
+
+#[tokio::test]
+async fn an_error_repeats_no_proof_no_code_and_no_token() {
+    let bench = Bench::new(Rules::default()).await;
+    let person = bench.person.clone().unwrap();
+    *person.twist.lock().unwrap() = Some(|back| {
+        let pairs: Vec<_> = back.query_pairs().into_owned().collect();
+        back.query_pairs_mut().clear();
+        for (name, value) in pairs {
+            let value = if name == "code" { "another-code-0123456789".to_owned() } else { value };
+            back.query_pairs_mut().append_pair(&name, &value);
+        }
+    });
+    let text = bench.needs_auth("read").await;
+    let seen = bench.world.seen("issuer /token");
+    let verifier = seen[0].parameter("code_verifier");
+    assert!(verifier.len() >= 43 && text.contains("you sent"), "{text}");
+    assert!(!text.contains(verifier) && !text.contains("another-code"), "{text}");
+}
+
+#[tokio::test]
+async fn metadata_that_never_ends_is_waited_for_once() {
+    let bench = Bench::with(Rules { drips: true, ..rules() }, machine(), With::Nobody).await;
+    let mut entry = bench.entry();
+    entry["auth"] = machine();
+    entry["timeouts"] = json!({"initialize": "1s"});
+    entry["acquire_timeout"] = json!("2s");
+    let bench = bench.again(entry, With::Nobody);
+    // The bench gives up after a minute.
+    let calls = futures_util::future::join_all((0..8).map(|_| bench.call("read"))).await;
+    for called in calls {
+        assert!(called.result.is_error && called.result.text.contains("no answer"), "{}", called.result.text);
+    }
+}
+
+#[tokio::test]
 async fn an_endpoint_that_a_document_names_is_no_way_into_the_machine() {
     for endpoint in ["token_endpoint", "registration_endpoint"] {
         for (address, why) in [

@@ -59,6 +59,9 @@ fn describe(sites: &Sites) -> Response<String> {
     for (key, value) in &rules.claims {
         metadata[*key] = json!(value);
     }
+    for key in &rules.omits {
+        metadata.as_object_mut().unwrap().remove(*key);
+    }
     reply(200, metadata.to_string())
 }
 
@@ -144,6 +147,9 @@ fn token(sites: &Sites, seen: &Seen) -> Response<String> {
     }
     if let Some(life) = state.rules.life {
         given["expires_in"] = json!(life);
+    }
+    for (key, value) in &state.rules.token_claims {
+        given[*key] = json!(value);
     }
     state.tokens.insert(access, scopes.clone());
     if seen.parameter("grant_type") != "client_credentials" {

@@ -55,6 +55,12 @@ pub struct Rules {
     pub names: Option<String>,
     /// What the authorization server says of itself beside or in place of what is true.
     pub claims: Vec<(&'static str, String)>,
+    /// What it does not say of itself.
+    pub omits: Vec<&'static str>,
+    /// What it says of a token beside or in place of what is true.
+    pub token_claims: Vec<(&'static str, &'static str)>,
+    /// It begins to describe itself and never ends.
+    pub drips: bool,
 }
 
 impl Default for Rules {
@@ -77,6 +83,9 @@ impl Default for Rules {
             silent: false,
             names: None,
             claims: Vec::new(),
+            omits: Vec::new(),
+            token_claims: Vec::new(),
+            drips: false,
         }
     }
 }
@@ -252,6 +261,7 @@ async fn answer(
     Ok(match name {
         "server" => guarded::answer(&sites, &seen, url.path()),
         "issuer" if url.path() == "/token" && sites.state().rules.hangs => std::future::pending().await,
+        "issuer" if url.path() != "/token" && sites.state().rules.drips => std::future::pending().await,
         "issuer" => issuing::answer(&sites, &seen, url.path()),
         "other" if url.path() != "/mcp" => issuing::pretend(&sites, url.path()),
         _ => guarded::open_to_all(&sites, &seen),
