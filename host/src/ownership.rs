@@ -96,14 +96,40 @@ pub(crate) fn check(path: &Path) -> Result<(), OwnershipError> {
     tolerate(judge(path, LinkPolicy::Own))
 }
 
-/// Opens a file that only root and the user can change. Something opened before this process started, such as
+/// Opens a regular file that only root and the user can change. Something opened before this process started, such as
 /// `/dev/stdin`, has no path to check, so only the file itself is checked.
 pub(crate) fn open(path: &Path) -> Result<File, OwnershipError> {
     if !is_inherited_fd(path) {
         check(path)?;
     }
-    let file = File::open(path)?;
+    let file = open_regular(path)?;
     tolerate(judge_opened(path, &file))?;
+    Ok(file)
+}
+
+/// Opens a file to read it, without a look at who can change it. Anything but a regular file is refused at once, because
+/// a pipe keeps its reader waiting. A pipe that was opened before this process started is meant, as in `<(command)`.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    if is_inherited_fd(path) {
+        return File::open(path);
+    }
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        // Opening a pipe without a writer would wait, and a terminal must not become ours.
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
+    }
+    let file = options.open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !metadata.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
     Ok(file)
 }
 

@@ -1,10 +1,10 @@
 //! Texts that a command reads from a file or from standard input, up to a limit.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use super::error::CliError;
+use crate::ownership;
 
 /// Reads a text from a file, or from standard input if its name is `-`; errors begin with `what`, such as
 /// `the arguments`.
@@ -12,8 +12,11 @@ pub(super) fn read_text(file: &Path, what: &str) -> Result<String, CliError> {
     let is_stdin = file == Path::new("-");
     let place = if is_stdin { "on standard input".to_owned() } else { format!("in {}", file.display()) };
     let wrong = |why: &dyn std::fmt::Display| CliError::Usage(format!("{what} {place} cannot be read: {why}"));
-    let source: io::Result<Box<dyn Read>> =
-        if is_stdin { Ok(Box::new(io::stdin().lock())) } else { File::open(file).map(|file| Box::new(file) as _) };
+    let source: io::Result<Box<dyn Read>> = if is_stdin {
+        Ok(Box::new(io::stdin().lock()))
+    } else {
+        ownership::open_regular(file).map(|file| Box::new(file) as _)
+    };
     let mut bytes = Vec::new();
     // An endless source must not take all memory.
     let read = source.and_then(|source| source.take(LIMIT + 1).read_to_end(&mut bytes));

@@ -167,3 +167,20 @@ fn what_was_opened_for_us_is_known_by_its_name_alone() {
         assert!(!is_inherited_fd(Path::new(name)), "{name}");
     }
 }
+
+#[test]
+fn nothing_but_a_regular_file_is_opened_and_nothing_is_waited_for() {
+    let folder = folder();
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    let socket = folder.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let link = folder.path().join("link");
+    symlink(&pipe, &link).unwrap();
+    for path in [&*pipe, &*link, &*socket, folder.path(), Path::new("/dev/zero")] {
+        let error = read(path).unwrap_err();
+        assert_ne!(error.kind(), io::ErrorKind::NotFound, "{}: {error}", path.display());
+    }
+    assert_eq!(read(&pipe).unwrap_err().to_string(), "not a regular file");
+    assert_eq!(read(&file(folder.path().join("file"))).unwrap(), b"x");
+}

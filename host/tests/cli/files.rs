@@ -1,4 +1,4 @@
-//! Tests `toolgate schema` and `toolgate import`.
+//! Tests `toolgate schema` and `toolgate import`, and that nothing but a regular file is read.
 
 use serde_json::{Value, json};
 
@@ -73,4 +73,33 @@ fn a_file_that_is_there_is_never_written_over() {
     place.run(&["import", "--from", "nobody", file]).ends(2).says("possible values: claude-desktop, claude-code");
     let own = place.file("work/own.yaml", "version: 1\nservers: {}\n");
     place.run(&["import", "--from", "cursor", own.to_str().unwrap()]).ends(2).says("nothing to import");
+}
+
+#[test]
+fn a_pipe_in_place_of_a_file_is_refused_at_once() {
+    let place = Place::new();
+    let pipe = place.path("work/pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let pipe = pipe.to_str().unwrap();
+    for args in [
+        &["component", "--logic", pipe][..],
+        &["route", "demo__add", "{}", "--servers", pipe],
+        &["route", "demo__add", "{}", "--schema", pipe],
+        &["read", pipe],
+        &["route", "demo__add", &format!("@{pipe}")],
+        &["tools", "--config", pipe],
+        &["status", "--gateway=http://127.0.0.1:9", "--token-file", pipe],
+    ] {
+        place.run(args).ends(2).says("not a regular file");
+    }
+    let tls = json!({"ca": pipe});
+    let content = json!({"version": 1, "servers": {"web": {"url": "https://127.0.0.1:9/mcp", "tls": tls}}});
+    let config = place.file("work/toolgate.json", content.to_string());
+    let ran = place.run(&["tools", "--config", config.to_str().unwrap()]);
+    assert!(ran.stderr.contains("not a regular file"), "{ran:?}");
+    // What the shell hands over is read.
+    let script = format!("{TOOLGATE} route x__y '{{}}' --servers <(echo nonsense)");
+    let ran = place.program("bash", &["-c", &script]).output().unwrap();
+    let told = String::from_utf8(ran.stderr).unwrap();
+    assert!(told.contains("/dev/fd/") && !told.contains("regular"), "{told}");
 }

@@ -4,12 +4,13 @@
 //! through chains of links (as Kubernetes swaps `..data`), where file system events get lost, report only the link or
 //! only its target, or need more watches than there are.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::ownership;
 use crate::sha256::sha256;
 
 /// A watched file.
@@ -62,7 +63,7 @@ impl WatchedFile {
 /// Returns a digest of a file's content, or `None` if it cannot be read.
 pub(super) fn digest(path: &Path) -> Option<[u8; 32]> {
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(MOST).read_to_end(&mut bytes).ok()?;
+    ownership::open_regular(path).ok()?.take(MOST).read_to_end(&mut bytes).ok()?;
     Some(sha256(&bytes))
 }
 
