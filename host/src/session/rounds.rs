@@ -132,6 +132,12 @@ fn input_required<'a>(reply: &'a Reply, method: &str) -> Result<Option<InputRequ
         None | Some(COMPLETE) => Ok(None),
         Some(r#""input_required""#) => {
             let wanted = reply.read::<InputRequired>(method)?;
+            let questions = wanted.input_requests.as_ref().map_or(0, BTreeMap::len);
+            if questions > MAX_QUESTIONS {
+                let how =
+                    format!("{method} asks {questions} questions at once, but at most {MAX_QUESTIONS} may be asked");
+                return Err(RequestError::sent(Failure::Protocol(how)));
+            }
             // Repeating the request with nothing new would give the same result.
             if wanted.request_state.is_none() && wanted.input_requests.as_ref().is_none_or(BTreeMap::is_empty) {
                 let how = format!("{method} asks for input, but has neither inputRequests nor a requestState");
@@ -184,5 +190,7 @@ async fn answer(handler: &dyn Handler, method: &str, asked: &InputRequest<'_>) -
 
 /// The `resultType` of a complete result.
 const COMPLETE: &str = r#""complete""#;
+/// How many questions a server may ask at once.
+const MAX_QUESTIONS: usize = 64;
 /// How often a server may ask for input in one request.
 const MAX_ROUNDS: usize = 10;

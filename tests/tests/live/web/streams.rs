@@ -215,6 +215,31 @@ async fn a_call_that_wants_input_is_asked_again_with_it() {
 }
 
 #[tokio::test]
+async fn a_call_may_want_64_answers_at_once_and_not_one_more() {
+    for count in [64, 65] {
+        let server = Server::start(move |seen| match seen.method() {
+            "tools/call" if seen.body["params"]["inputResponses"].is_null() => {
+                let question = json!({"method": "elicitation/create", "params": {"message": "who?"}});
+                let asked: serde_json::Map<_, _> =
+                    (0..count).map(|number| (format!("q{number}"), question.clone())).collect();
+                reply(seen, &json!({"resultType": "input_required", "inputRequests": asked}))
+            }
+            _ => modern(seen),
+        })
+        .await;
+        let session = open_with(&server.url(), &with_person()).await;
+        let outcome = call(&session, "echo", r#"{"text":"x"}"#).await;
+        if count == 64 {
+            assert_eq!(text(&outcome.unwrap()), "x");
+            continue;
+        }
+        let words = "tools/call asks 65 questions at once, but at most 64 may be asked";
+        assert_eq!(outcome.unwrap_err().failure, Failure::Protocol(words.to_owned()));
+        assert_eq!(server.count("tools/call"), 1, "nobody was asked");
+    }
+}
+
+#[tokio::test]
 async fn a_call_that_wants_nothing_is_refused_and_one_that_only_has_a_state_goes_on() {
     for nothing in [json!({}), json!({"inputRequests": {}}), json!({"inputRequests": null, "requestState": null})] {
         let server = Server::start(move |seen| match seen.method() {
