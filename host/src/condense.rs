@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use tracing::warn;
 
 use crate::config::model::{Config, Problem, ServerConfig, ServerSummarizer, SummarizerRules};
@@ -24,6 +26,16 @@ pub(crate) struct Condenser {
     /// The summarizers of servers that have their own.
     server_summarizers: BTreeMap<String, Option<Summarizer>>,
     secrets: Secrets,
+    /// Removes texts that are too old; it ends with the condenser.
+    sweeper: Option<JoinHandle<()>>,
+}
+
+impl Drop for Condenser {
+    fn drop(&mut self) {
+        if let Some(sweeper) = &self.sweeper {
+            sweeper.abort();
+        }
+    }
 }
 
 impl Condenser {
@@ -48,7 +60,15 @@ impl Condenser {
             ServerSummarizer::Shared | ServerSummarizer::Off => None,
         };
         let server_summarizers = config.servers.iter().filter_map(own).collect();
-        Condenser { spill, summarizer, server_summarizers, secrets }
+        Condenser { spill, summarizer, server_summarizers, secrets, sweeper: None }
+    }
+
+    /// Removes texts that are too old, now and then every hour, until the condenser is dropped.
+    pub(crate) fn sweep_regularly(mut self) -> Self {
+        if let (Some(spill), Ok(runtime)) = (&self.spill, Handle::try_current()) {
+            self.sweeper = Some(runtime.spawn(spill.clone().sweep_regularly()));
+        }
+        self
     }
 
     /// Returns the summarizer's secrets.

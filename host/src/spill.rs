@@ -1,6 +1,7 @@
 //! Keeps the whole texts of results that were cut, in files that only their owner can read.
 //!
-//! The texts are already masked. The folder is limited in size and age: each new text makes room for itself.
+//! The texts are already masked. The folder is limited in size and age: each new text makes room for itself, and a
+//! process that runs for long removes at its start and every hour what has become too old.
 
 mod eviction;
 mod folder;
@@ -112,6 +113,33 @@ impl SpillStore {
         kept.await.unwrap_or(Err(SpillError::Stopped))
     }
 
+    /// Removes texts that are too old, now and then every hour.
+    pub(crate) async fn sweep_regularly(self) {
+        loop {
+            let spill = self.clone();
+            let swept = tokio::task::spawn_blocking(move || spill.sweep_at(SystemTime::now()));
+            if let Ok(Err(error)) = swept.await {
+                tracing::warn!("{}", crate::failure::format_chain(&error));
+            }
+            tokio::time::sleep(SWEEP_INTERVAL).await;
+        }
+    }
+
+    /// Removes texts that are too old or too many by now.
+    fn sweep_at(&self, now: SystemTime) -> Result<(), SpillError> {
+        let SpillRules { dir, max_bytes, max_age } = &*self.rules;
+        // A folder is created with the first text only.
+        if fs::symlink_metadata(dir).is_err() {
+            return Ok(());
+        }
+        let _turn = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        crate::private_files::ensure_real_folder(dir)
+            .map_err(|source| SpillError::Folder { dir: dir.clone(), source })?;
+        let _lock = folder::lock(dir, self.lock_timeout)?;
+        let expired = now.checked_sub(*max_age).map(name::stamp);
+        eviction::make_room(dir, expired.as_deref(), *max_bytes)
+    }
+
     fn keep_at(&self, now: SystemTime, server: &str, tool: &str, text: &str) -> Result<PathBuf, SpillError> {
         let SpillRules { dir, max_bytes, max_age } = &*self.rules;
         let bytes = text.len() as u64;
@@ -144,6 +172,8 @@ fn write(part: &Path, path: &Path, text: &str) -> io::Result<()> {
 }
 
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often texts that are too old are removed.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 #[cfg(test)]
 mod tests;

@@ -186,7 +186,10 @@ impl RegistryContext {
 
     /// Builds the condenser that the configuration describes; it stores and summarises results that are too long.
     pub(super) fn condenser(&self, config: &Config) -> Arc<Condenser> {
-        let condenser = Condenser::new(config, &self.variables);
+        let mut condenser = Condenser::new(config, &self.variables);
+        if self.lifetime == RegistryLifetime::LongRunning {
+            condenser = condenser.sweep_regularly();
+        }
         self.secrets().merge(condenser.secrets());
         Arc::new(condenser)
     }

@@ -210,3 +210,41 @@ fn many_writers_stay_within_the_bound_and_never_show_a_part() {
     });
     assert_eq!(names(root.path()).len(), 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_too_old_goes_at_the_start_and_every_hour_though_nothing_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("results");
+    let spill = spill(&folder, 1 << 20, DAY);
+    let sweeper = tokio::spawn(spill.clone().sweep_regularly());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!folder.exists(), "a folder is created with its first text");
+    let new = spill.keep("kube", "get_pods", "call-1", "new").unwrap();
+    for _ in 0..2 {
+        let old = spill.keep_at(SystemTime::now() - 2 * DAY, "kube", "get_pods", "old").unwrap();
+        // Time passes for the task only.
+        tokio::time::sleep(SWEEP_INTERVAL + Duration::from_secs(1)).await;
+        let gone = async {
+            while old.exists() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(SWEEP_INTERVAL / 2, gone).await.expect("what is too old is removed");
+        assert!(new.exists());
+    }
+    sweeper.abort();
+}
+
+#[test]
+fn a_sweep_removes_what_is_too_old_or_too_many_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let spill = spill(dir.path(), 8, DAY);
+    for (second, text) in [(0, "1234"), (2, "1234")] {
+        spill.keep_at(at(second), "kube", "get_pods", text).unwrap();
+    }
+    fs::write(dir.path().join("notes.txt"), "mine").unwrap();
+    for (now, left) in [(at(10), 3), (at(0) + DAY + Duration::from_secs(1), 2), (at(0) + 2 * DAY, 1)] {
+        spill.sweep_at(now).unwrap();
+        assert_eq!(names(dir.path()).len(), left);
+    }
+}
