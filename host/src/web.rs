@@ -4,11 +4,13 @@ pub(crate) mod address;
 pub mod authorize;
 pub(crate) mod body;
 pub(crate) mod client_builder;
+mod direct_client;
 pub(crate) mod errors;
 mod foreign_clients;
 mod keep_alive;
 mod proxy;
 pub(crate) mod reach;
+mod send_error;
 pub(crate) mod site;
 mod tls;
 
@@ -17,18 +19,19 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
-use reqwest::{Body, Client, Request, Response, Url};
+use reqwest::{Body, Request, Response, Url};
 use tokio::sync::OnceCell;
 use tracing::{debug, warn};
 
 use crate::failure::{Failure, HttpError, RequestError};
 pub(crate) use client_builder::HttpVersion;
-use client_builder::{USER_AGENT, builder, site_client};
+use client_builder::{Pooling, SiteClient, USER_AGENT, site_client};
 use errors::{connect_error, http_failure, protocol_error};
 pub(crate) use foreign_clients::{ClientRoute, ForeignClients};
 use keep_alive::KeepAlive;
 use proxy::Proxies;
 use reach::{AddressError, Referrer, Zone};
+use send_error::SendError;
 use site::RemoteSite;
 
 /// The HTTP client of one site.
@@ -38,9 +41,9 @@ pub(crate) struct WebClient {
     address: Url,
     /// The headers of each request to the site's own origin.
     headers: HeaderMap,
-    client: Client,
+    client: SiteClient,
     /// For the site itself, if its connections must not be reused.
-    single_use_client: OnceCell<Client>,
+    single_use_client: OnceCell<SiteClient>,
     keep_alive: KeepAlive,
     /// For other origins that a redirect may lead to.
     foreign_clients: ForeignClients,
@@ -85,9 +88,9 @@ impl WebClient {
         let address = address::parse(&site.url)?;
         // A local socket needs no proxy.
         let proxies = if site.socket.is_none() { Proxies::from_variables(variable)? } else { Proxies::default() };
-        let client = site_client(builder(site, version, &proxies), site, &address).await?;
+        let client = site_client(site, version, &proxies, &address, Pooling::Keep).await?;
         let keep_alive = if site.socket.is_none() { KeepAlive::default() } else { KeepAlive::assumed() };
-        let (address, authorization) = address::split_login(&client, address)?;
+        let (address, authorization) = address::split_login(address)?;
         let headers = headers(site, authorization)?;
         let foreign_clients = ForeignClients::new(site, version, proxies);
         let (site, single_use_client) = (site.clone(), OnceCell::new());
@@ -184,7 +187,7 @@ impl WebClient {
         &self,
         request: Request,
         repeatable: bool,
-    ) -> Result<Result<Response, reqwest::Error>, RequestError> {
+    ) -> Result<Result<Response, SendError>, RequestError> {
         if !self.keep_alive.may_share(repeatable) {
             return Ok(self.single_use_client().await?.execute(request).await);
         }
@@ -208,10 +211,10 @@ impl WebClient {
     }
 
     /// Returns the client that uses each connection for one request.
-    async fn single_use_client(&self) -> Result<&Client, RequestError> {
+    async fn single_use_client(&self) -> Result<&SiteClient, RequestError> {
         let create = || {
-            let builder = builder(&self.site, self.version, self.foreign_clients.proxies());
-            site_client(builder.pool_max_idle_per_host(0), &self.site, &self.address)
+            let proxies = self.foreign_clients.proxies();
+            site_client(&self.site, self.version, proxies, &self.address, Pooling::SingleUse)
         };
         self.single_use_client.get_or_try_init(create).await
     }

@@ -1,7 +1,10 @@
 //! Parsing, displaying and comparing URLs.
 
-use http::header::{self, HeaderValue};
-use reqwest::{Client, Url};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::HeaderValue;
+use percent_encoding::percent_decode_str;
+use reqwest::Url;
 
 use super::errors::connect_error;
 use crate::failure::RequestError;
@@ -49,17 +52,17 @@ pub(crate) fn without_login(mut url: Url) -> Option<Url> {
 }
 
 /// Moves the login of a URL into a header.
-pub(super) fn split_login(client: &Client, url: Url) -> Result<(Url, Option<HeaderValue>), RequestError> {
+pub(super) fn split_login(url: Url) -> Result<(Url, Option<HeaderValue>), RequestError> {
     if url.username().is_empty() && url.password().is_none() {
         return Ok((url, None));
     }
-    let request = client.get(url).build();
-    let mut request = request.map_err(|_| connect_error("the login in the url cannot be read"))?;
-    let login = request.headers_mut().remove(header::AUTHORIZATION).map(|mut value| {
-        value.set_sensitive(true);
-        value
-    });
-    Ok((request.url().clone(), login))
+    let unreadable = || connect_error("the login in the url cannot be read");
+    let name = percent_decode_str(url.username()).decode_utf8().map_err(|_| unreadable())?;
+    let word = percent_decode_str(url.password().unwrap_or_default()).decode_utf8().map_err(|_| unreadable())?;
+    let login = format!("Basic {}", STANDARD.encode(format!("{name}:{word}")));
+    let mut login = HeaderValue::try_from(login).map_err(|_| unreadable())?;
+    login.set_sensitive(true);
+    Ok((without_login(url).ok_or_else(unreadable)?, Some(login)))
 }
 
 #[cfg(test)]

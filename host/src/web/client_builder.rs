@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder, Url};
+use reqwest::{Client, ClientBuilder, Request, Response, Url};
 use tracing::warn;
 
+use super::direct_client::DirectClient;
 use super::errors::{connect_error, root_cause};
 use super::proxy::Proxies;
+use super::send_error::SendError;
 use super::site::{RemoteSite, Tls};
 use super::tls;
 use crate::failure::RequestError;
@@ -19,6 +21,33 @@ pub(crate) enum HttpVersion {
     Any,
     /// HTTP/1.1, the only version that can be upgraded to WebSocket here.
     Http1,
+}
+
+/// Whether connections are used for several requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pooling {
+    /// They are kept for the next request.
+    Keep,
+    /// Each is used for one request.
+    SingleUse,
+}
+
+/// A client of one site.
+pub(crate) enum SiteClient {
+    /// Without TLS and proxy.
+    Direct(DirectClient),
+    /// With TLS, or through a proxy.
+    General(Client),
+}
+
+impl SiteClient {
+    /// Sends a request, and returns the head of its response.
+    pub(crate) async fn execute(&self, request: Request) -> Result<Response, SendError> {
+        match self {
+            SiteClient::Direct(client) => client.execute(request).await,
+            SiteClient::General(client) => Ok(client.execute(request).await?),
+        }
+    }
 }
 
 /// Starts a client that leaves redirects and repetitions to its user.
@@ -37,28 +66,38 @@ pub(super) fn builder(site: &RemoteSite, version: HttpVersion, proxies: &Proxies
 
 /// Creates a client for the site itself.
 pub(super) async fn site_client(
-    builder: ClientBuilder,
     site: &RemoteSite,
+    version: HttpVersion,
+    proxies: &Proxies,
     address: &Url,
-) -> Result<Client, RequestError> {
+    pooling: Pooling,
+) -> Result<SiteClient, RequestError> {
+    let mut builder = builder(site, version, proxies);
+    if pooling == Pooling::SingleUse {
+        builder = builder.pool_max_idle_per_host(0);
+    }
     if address.scheme() == "https" {
         return tls_client(builder, site.tls.clone()).await;
     }
     tls::check_files(&site.tls)?;
-    plain_client(match &site.socket {
-        Some(path) => builder.unix_socket(path.as_path()),
-        None => builder,
-    })
+    if let Some(path) = &site.socket {
+        let client = DirectClient::over_socket(path.clone(), site.connect_timeout, pooling);
+        return Ok(SiteClient::Direct(client));
+    }
+    if proxies.proxy_for(address).is_none() {
+        return Ok(SiteClient::Direct(DirectClient::over_tcp(None, site.connect_timeout, pooling)));
+    }
+    proxied_client(builder)
 }
 
-/// Creates a client for `http` alone, which need not load the certificate authorities; an `https` URL is another origin
-/// with its own client.
-pub(super) fn plain_client(builder: ClientBuilder) -> Result<Client, RequestError> {
+/// Creates a client for `http` through a proxy, which need not load the certificate authorities; an `https` URL is
+/// another origin with its own client.
+pub(super) fn proxied_client(builder: ClientBuilder) -> Result<SiteClient, RequestError> {
     build(builder.tls_certs_only([]), &Tls::default())
 }
 
 /// Creates a client that checks certificates and shows its own.
-pub(super) async fn tls_client(builder: ClientBuilder, tls: Tls) -> Result<Client, RequestError> {
+pub(super) async fn tls_client(builder: ClientBuilder, tls: Tls) -> Result<SiteClient, RequestError> {
     if !tls.verify {
         warn!("the server's certificate is not checked: anyone on the way can read and change what is sent");
     }
@@ -67,8 +106,8 @@ pub(super) async fn tls_client(builder: ClientBuilder, tls: Tls) -> Result<Clien
     built.await.map_err(|error| connect_error(format!("cannot create the HTTP client: {error}")))?
 }
 
-fn build(builder: ClientBuilder, tls: &Tls) -> Result<Client, RequestError> {
-    builder.build().map_err(|error| {
+fn build(builder: ClientBuilder, tls: &Tls) -> Result<SiteClient, RequestError> {
+    builder.build().map(SiteClient::General).map_err(|error| {
         let files = [&tls.ca, &tls.client_certificate, &tls.client_key].into_iter().flatten();
         let files: Vec<_> = files.map(|file| file.display().to_string()).collect();
         let place = if files.is_empty() { "TLS".to_owned() } else { files.join(", ") };
@@ -80,4 +119,4 @@ fn build(builder: ClientBuilder, tls: &Tls) -> Result<Client, RequestError> {
 pub(crate) const USER_AGENT: &str = concat!("toolgate/", env!("CARGO_PKG_VERSION"));
 
 /// Many servers close a connection that was idle for 5 s; a request sent at that moment has an unknown outcome.
-const IDLE: Duration = Duration::from_secs(4);
+pub(super) const IDLE: Duration = Duration::from_secs(4);

@@ -6,6 +6,7 @@ use std::error::Error;
 use std::io;
 use std::time::{Duration, SystemTime};
 
+use super::send_error::SendError;
 use crate::calendar;
 use crate::failure::{Failure, HttpError, RequestError};
 
@@ -25,7 +26,10 @@ pub(crate) fn http_failure(error: HttpError) -> RequestError {
 }
 
 /// Describes why a request got no response; `address` is its target as text.
-pub(super) fn send_error(error: &reqwest::Error, address: &str, connect_timeout: Duration) -> RequestError {
+pub(super) fn send_error(error: &SendError, address: &str, connect_timeout: Duration) -> RequestError {
+    if let SendError::TooManyInterim { .. } = error {
+        return protocol_error(format!("{error} ({address})"));
+    }
     if had_connection(error) {
         return RequestError { sent: !is_unread(error), failure: read_error(error, address) };
     }
@@ -37,12 +41,13 @@ pub(super) fn send_error(error: &reqwest::Error, address: &str, connect_timeout:
 }
 
 /// Reports whether the connection ended before a response came.
-pub(super) fn is_lost(error: &reqwest::Error) -> bool {
-    had_connection(error) && unreadable(error, "").is_none()
+pub(super) fn is_lost(error: &SendError) -> bool {
+    let flooded = matches!(error, SendError::TooManyInterim { .. });
+    had_connection(error) && !flooded && unreadable(error, "").is_none()
 }
 
 /// Reports whether there was a connection for the request.
-fn had_connection(error: &reqwest::Error) -> bool {
+fn had_connection(error: &SendError) -> bool {
     // With TLS 1.3, a server rejects a client certificate, or its absence, only after we began to send; it has read
     // nothing.
     let refused = tls::cause(error).is_some_and(tls::refuses_us);
@@ -50,7 +55,7 @@ fn had_connection(error: &reqwest::Error) -> bool {
 }
 
 /// Reports whether the server says that it did not process the request (RFC 9113 §8.7), or nothing of it was written.
-fn is_unread(error: &reqwest::Error) -> bool {
+fn is_unread(error: &SendError) -> bool {
     causes(error).any(|error| {
         let refused = error.downcast_ref::<h2::Error>().is_some_and(|error| {
             // GOAWAY is the error only of requests that came too late.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use reqwest::{Client, Response, Url};
+use reqwest::{Response, Url};
 use tokio::sync::OnceCell;
 
-use super::client_builder::{self, HttpVersion};
+use super::client_builder::{self, HttpVersion, Pooling, SiteClient};
+use super::direct_client::DirectClient;
 use super::proxy::Proxies;
 use super::reach::{AddressError, Referrer, Zone, ZoneResolver};
 use super::site::{RemoteSite, Tls};
@@ -27,7 +28,7 @@ pub(crate) struct ForeignClients {
     version: HttpVersion,
     proxies: Proxies,
     /// The clients for `http`, which load no certificate authorities, and those for `https`.
-    clients: [[OnceCell<Client>; 6]; 2],
+    clients: [[OnceCell<SiteClient>; 7]; 2],
 }
 
 impl ForeignClients {
@@ -62,14 +63,24 @@ impl ForeignClients {
     }
 
     /// Returns the client for this route to an address.
-    pub(crate) async fn client(&self, route: ClientRoute, to: &Url) -> Result<&Client, RequestError> {
+    pub(crate) async fn client(&self, route: ClientRoute, to: &Url) -> Result<&SiteClient, RequestError> {
         let encrypted = to.scheme() == "https";
         let clients = &self.clients[usize::from(encrypted)];
+        let proxied = self.proxies.proxy_for(to).is_some();
         let place = match route {
+            ClientRoute::Open if proxied => &clients[6],
             ClientRoute::Open => &clients[5],
             ClientRoute::Guarded(zone) => &clients[zone as usize],
         };
         let create = async || {
+            if !encrypted && !proxied {
+                let zone = match route {
+                    ClientRoute::Open => None,
+                    ClientRoute::Guarded(zone) => Some(zone),
+                };
+                let client = DirectClient::over_tcp(zone, self.site.connect_timeout, Pooling::Keep);
+                return Ok(SiteClient::Direct(client));
+            }
             let builder = client_builder::builder(&self.site, self.version, &self.proxies);
             let builder = match route {
                 ClientRoute::Open => builder,
@@ -78,7 +89,7 @@ impl ForeignClients {
             let tls = Tls { client_certificate: None, client_key: None, ..self.site.tls.clone() };
             match encrypted {
                 true => client_builder::tls_client(builder, tls).await,
-                false => client_builder::plain_client(builder),
+                false => client_builder::proxied_client(builder),
             }
         };
         place.get_or_try_init(create).await

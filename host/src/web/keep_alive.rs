@@ -12,6 +12,7 @@ use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpInfo;
 use reqwest::Response;
 
+use super::send_error::SendError;
 use crate::lock::lock;
 
 /// Whether a site keeps connections open, as far as known.
@@ -57,14 +58,13 @@ impl KeepAlive {
     }
 
     /// Reports whether a lost connection had a response before, as far as known.
-    pub(super) fn had_answered(&self, lost: &reqwest::Error) -> bool {
+    pub(super) fn had_answered(&self, lost: &SendError) -> bool {
         let state = lock(&self.0);
         if state.keeps == Some(true) {
             return true;
         }
-        let cause = std::error::Error::source(lost).and_then(|cause| cause.downcast_ref::<legacy::Error>());
         let mut found = Extensions::new();
-        if let Some(connection) = cause.and_then(legacy::Error::connect_info) {
+        if let Some(connection) = lost.pool_error().and_then(legacy::Error::connect_info) {
             connection.get_extras(&mut found);
         }
         found.get::<HttpInfo>().is_some_and(|connection| state.answered.contains(&connection.local_addr()))

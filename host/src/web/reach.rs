@@ -200,7 +200,7 @@ impl Resolve for ZoneResolver {
 }
 
 /// Returns the addresses that a server in this zone may refer to; an error if none is left.
-fn admitted(from: Zone, found: impl Iterator<Item = SocketAddr>) -> Result<Vec<SocketAddr>, AddressError> {
+pub(super) fn admitted(from: Zone, found: impl Iterator<Item = SocketAddr>) -> Result<Vec<SocketAddr>, AddressError> {
     let (mut left, mut refused) = (Vec::new(), None);
     for address in found {
         match Zone::of(address.ip()) {
