@@ -56,11 +56,6 @@ impl CelCondition {
         evaluate::evaluate(&self.root, environment)
     }
 
-    /// Reports whether the condition uses a variable, by its number.
-    pub fn uses(&self, variable: usize) -> bool {
-        paths::uses(&self.root, &|kind| matches!(kind, tree::Kind::Variable(used) if *used == variable))
-    }
-
     /// Reports whether the condition uses a foreign function, by its number.
     pub fn calls(&self, function: usize) -> bool {
         paths::uses(&self.root, &|kind| matches!(kind, tree::Kind::Foreign(used, _) if *used == function))

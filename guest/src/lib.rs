@@ -9,6 +9,7 @@
 
 pub mod arguments;
 pub mod backoff;
+mod broad;
 pub mod catalog;
 pub mod cel;
 pub mod client;

@@ -5,9 +5,12 @@
 
 mod brought;
 mod check;
+mod hosts;
 mod known;
 mod lesson;
+mod mails;
 mod paths;
+mod urls;
 mod values;
 mod world;
 
@@ -230,6 +233,14 @@ pub(crate) struct Subject<'a> {
     pub schema: Option<&'a json::Value<'a>>,
 }
 
+impl Subject<'_> {
+    /// Reports whether these members are the arguments themselves, and not an object within them.
+    fn is_arguments(&self, members: &json::Object<'_>) -> bool {
+        let arguments = self.arguments.and_then(json::Value::as_object);
+        arguments.is_some_and(|arguments| std::ptr::eq(arguments, members))
+    }
+}
+
 /// What rules say about a call.
 #[derive(Debug, Default)]
 pub(crate) struct Judgement {
@@ -275,8 +286,6 @@ struct CompiledRule {
     list: usize,
     tools: Globs,
     condition: Option<CelCondition>,
-    /// Whether the condition reads arguments.
-    reads_arguments: bool,
     /// Whether the condition asks for known values.
     asks_for_known: bool,
 }
@@ -317,7 +326,6 @@ impl CompiledRules {
                 rule: rule.clone(),
                 list,
                 tools: Globs::restricting(&rule.tools),
-                reads_arguments: has(|condition| condition.uses(world::ARGUMENTS)),
                 asks_for_known: has(|condition| condition.calls(world::KNOWN)),
                 condition,
             })
@@ -479,11 +487,7 @@ impl CompiledRule {
         };
         // A rule that restricts must not be got around by making its condition fail.
         let restricts = *effect != Effect::Allow;
-        let evaluated = match world.ambiguous_argument() {
-            Some(why) if self.reads_arguments => Err(NoValue::Error(0, why.to_owned())),
-            _ => condition.evaluate(world),
-        };
-        let (fits, why, failure) = match evaluated {
+        let (fits, why, failure) = match condition.evaluate(world) {
             Ok(Value::Bool(true)) => (true, "its condition is true".to_owned(), None),
             Ok(Value::Bool(false)) => (false, "its condition is false".to_owned(), None),
             Err(NoValue::Unknown) if world.has_no_arguments() => {

@@ -6,7 +6,7 @@
 
 mod check;
 mod coerce;
-mod decimal;
+pub(crate) mod decimal;
 mod document;
 
 pub use check::check;

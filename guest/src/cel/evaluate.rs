@@ -86,7 +86,10 @@ impl<'a> Evaluation<'a> {
                 self.member(&value, &Value::String(Cow::Borrowed(name)), at)
             }
             Kind::Has(value, name) => match self.value(value, locals)? {
-                Value::Map(map) => Ok(Value::Bool(map.get(&Value::String(Cow::Borrowed(name))).is_some())),
+                Value::Map(map) => {
+                    let name = Value::String(Cow::Borrowed(name));
+                    Ok(Value::Bool(self.look_up(&map, &name, at)?.is_some()))
+                }
                 other => fail(format!("a {} has no member {name:?}", other.kind())),
             },
             Kind::Index(value, index) => {
@@ -98,7 +101,7 @@ impl<'a> Evaluation<'a> {
                 Value::Bool(truth) => Ok(Value::Bool(!truth)),
                 other => fail(format!("`!` needs a bool, found a {}", other.kind())),
             },
-            Kind::Negate(operand) => match self.value(operand, locals)? {
+            Kind::Negate(operand) => match self.value(operand, locals)?.calculable().as_ref() {
                 Value::Int(number) => match number.checked_neg() {
                     Some(number) => Ok(Value::Int(number)),
                     None => fail("the number is too large".to_owned()),
@@ -127,7 +130,10 @@ impl<'a> Evaluation<'a> {
                 other => fail(format!("matches needs a text, found a {}", other.kind())),
             },
             Kind::Call(function, arguments) => {
-                let arguments = self.all(arguments, locals, at)?;
+                let mut arguments = self.all(arguments, locals, at)?;
+                for argument in &mut arguments {
+                    *argument = argument.calculable().into_owned();
+                }
                 let made = functions::call(*function, &arguments, at)?;
                 self.spend(self.weight(&made), at)?;
                 Ok(made)
@@ -181,7 +187,7 @@ impl<'a> Evaluation<'a> {
         let mut made: Vec<(Value<'a>, Value<'a>)> = Vec::with_capacity(members.len());
         for (key_node, value) in members {
             let key = self.value(key_node, locals)?;
-            if !is_key(&key) || matches!(key, Value::Double(_)) {
+            if !is_key(&key) || matches!(key, Value::Double(_) | Value::Number(_)) {
                 let message = format!("a {} cannot be a key", key.kind());
                 return Err(NoValue::Error(key_node.at, message));
             }
@@ -194,18 +200,27 @@ impl<'a> Evaluation<'a> {
         Ok(Value::Map(Map::Made(made.into())))
     }
 
+    /// Returns a member of a map, if it is there. Of arguments, no other member may have a name that some servers take for
+    /// this one: then nobody knows which of them the server reads.
+    fn look_up(&self, map: &Map<'a>, key: &Value<'a>, at: usize) -> Result<Option<Value<'a>>, NoValue> {
+        self.spend(map.len() / 16, at)?;
+        if let Value::String(name) = key
+            && let Some(twin) = map.twin_of(name)
+        {
+            return Err(NoValue::Error(at, format!("some servers take the member {twin:?} for {name:?}")));
+        }
+        Ok(map.get(key))
+    }
+
     /// Returns a member of a map or an item of a list.
     fn member(&self, value: &Value<'a>, index: &Value<'a>, at: usize) -> Evaluated<'a> {
         let fail = |message: String| Err(NoValue::Error(at, message));
-        match (value, index) {
-            (Value::Map(map), index) if is_key(index) => {
-                self.spend(map.len() / 16, at)?;
-                match (map.get(index), index) {
-                    (Some(value), _) => Ok(value),
-                    (None, Value::String(name)) => fail(format!("there is no member {name:?}")),
-                    (None, _) => fail("there is no such member".to_owned()),
-                }
-            }
+        match (value, index.calculable().as_ref()) {
+            (Value::Map(map), index) if is_key(index) => match (self.look_up(map, index, at)?, index) {
+                (Some(value), _) => Ok(value),
+                (None, Value::String(name)) => fail(format!("there is no member {name:?}")),
+                (None, _) => fail("there is no such member".to_owned()),
+            },
             (Value::List(list), Value::Int(number)) => {
                 match usize::try_from(*number).ok().and_then(|number| list.get(number)) {
                     Some(item) => Ok(item),
@@ -241,7 +256,7 @@ impl<'a> Evaluation<'a> {
                     self.spend(self.weight(right), at)?;
                     Ok(Value::Bool(list.iter().any(|item| item == *left)))
                 }
-                Value::Map(map) if is_key(left) => Ok(Value::Bool(map.get(left).is_some())),
+                Value::Map(map) if is_key(left) => Ok(Value::Bool(self.look_up(map, left, at)?.is_some())),
                 _ => fail(mismatch(operator, left, right)),
             },
             _ => self.arithmetic(operator, left, right, at),
@@ -251,6 +266,7 @@ impl<'a> Evaluation<'a> {
     fn arithmetic(&self, operator: Operator, left: &Value<'a>, right: &Value<'a>, at: usize) -> Evaluated<'a> {
         use Operator::{Add, Divide, Multiply, Remainder, Subtract};
         let fail = |message: String| Err(NoValue::Error(at, message));
+        let (left, right) = (&*left.calculable(), &*right.calculable());
         let made = match (left, right) {
             (Value::Int(left), Value::Int(right)) => {
                 if *right == 0 && matches!(operator, Divide | Remainder) {
@@ -318,6 +334,12 @@ impl<'a> Evaluation<'a> {
             }
             Value::Map(map) => {
                 self.spend(map.len(), at)?;
+                if let Some((one, other)) = map.twins() {
+                    return Err(NoValue::Error(
+                        at,
+                        format!("some servers take the members {one:?} and {other:?} for one"),
+                    ));
+                }
                 map.iter().map(|(key, _)| key).collect()
             }
             other => return Err(NoValue::Error(at, format!("expected a list or a map, found a {}", other.kind()))),
@@ -364,7 +386,7 @@ impl<'a> Evaluation<'a> {
 
 /// Reports whether a value can be looked up in a map.
 fn is_key(value: &Value<'_>) -> bool {
-    matches!(value, Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::String(_))
+    matches!(value, Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Number(_) | Value::String(_))
 }
 
 fn mismatch(operator: Operator, left: &Value<'_>, right: &Value<'_>) -> String {

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::time::{Duration, Timestamp};
-use crate::json;
+use crate::{broad, json};
 
 /// A value, which borrows from JSON and from the condition if possible.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub enum Value<'a> {
     Int(i64),
     /// A number with a fraction.
     Double(f64),
+    /// A number of JSON that is no whole one of 64 bits, as written. It counts as a double, which may have fewer digits.
+    Number(&'a str),
     /// A text.
     String(Cow<'a, str>),
     /// A list.
@@ -106,6 +109,25 @@ impl<'a> Map<'a> {
         }
     }
 
+    /// Returns a name of JSON that some servers take for this one, if the members have one: it differs only in case, or in
+    /// how its words are joined.
+    pub(super) fn twin_of(&self, name: &str) -> Option<&'a str> {
+        let Map::Json(members) = self else { return None };
+        members.iter().map(|(other, _)| other).find(|other| *other != name && broad::is_same_name(other, name))
+    }
+
+    /// Returns two names of JSON that some servers take for one, if there are some.
+    pub(super) fn twins(&self) -> Option<(&'a str, &'a str)> {
+        let Map::Json(members) = self else { return None };
+        let mut names: BTreeMap<String, &'a str> = BTreeMap::new();
+        for (name, _) in members.iter() {
+            if let Some(earlier) = names.insert(broad::folded(name), name) {
+                return Some((earlier, name));
+            }
+        }
+        None
+    }
+
     /// Returns the members, in order.
     pub fn iter(&self) -> Box<dyn Iterator<Item = (Value<'a>, Value<'a>)> + '_> {
         match self {
@@ -125,7 +147,7 @@ impl<'a> Value<'a> {
             json::Value::Bool(truth) => Value::Bool(*truth),
             json::Value::Number(digits) => match digits.parse() {
                 Ok(whole) => Value::Int(whole),
-                Err(_) => Value::Double(digits.parse().unwrap_or(f64::NAN)),
+                Err(_) => Value::Number(digits),
             },
             json::Value::String(text) => Value::String(Cow::Borrowed(text)),
             json::Value::Array(items) => Value::List(List::Json(items)),
@@ -150,7 +172,7 @@ impl<'a> Value<'a> {
             Value::Null => "null",
             Value::Bool(_) => "bool",
             Value::Int(_) => "int",
-            Value::Double(_) => "double",
+            Value::Double(_) | Value::Number(_) => "double",
             Value::String(_) => "string",
             Value::List(_) => "list",
             Value::Map(_) => "map",
@@ -167,6 +189,14 @@ impl<'a> Value<'a> {
             Value::Timestamp(_) => TIMESTAMP_TYPE,
             Value::Duration(_) => DURATION_TYPE,
             other => other.kind(),
+        }
+    }
+
+    /// Returns the value for a calculation: a number of JSON becomes a double.
+    pub(super) fn calculable(&self) -> Cow<'_, Value<'a>> {
+        match self {
+            Value::Number(digits) => Cow::Owned(Value::Double(double(digits))),
+            other => Cow::Borrowed(other),
         }
     }
 
@@ -190,6 +220,7 @@ impl<'a> Value<'a> {
         };
         match self {
             Value::String(text) => 1 + text.len() / 16,
+            Value::Number(digits) => 1 + digits.len() / 16,
             Value::List(items) => sum(&mut items.iter()),
             Value::Map(members) => sum(&mut members.iter().flat_map(|(key, value)| [key, value])),
             _ => 1,
@@ -200,6 +231,8 @@ impl<'a> Value<'a> {
     pub(super) fn order(&self, other: &Value<'_>) -> Option<Compared> {
         let known = |order: Ordering| Some(Compared(Some(order)));
         match (self, other) {
+            (Value::Number(digits), other) => Value::Double(double(digits)).order(other),
+            (one, Value::Number(digits)) => one.order(&Value::Double(double(digits))),
             (Value::Bool(one), Value::Bool(other)) => known(one.cmp(other)),
             (Value::Int(one), Value::Int(other)) => known(one.cmp(other)),
             (Value::Double(one), Value::Double(other)) => Some(Compared(one.partial_cmp(other))),
@@ -215,6 +248,11 @@ impl<'a> Value<'a> {
 
 /// How two values compare; nothing compares with a double that is not a number.
 pub(super) struct Compared(pub(super) Option<Ordering>);
+
+/// Returns the double that is closest to a number of JSON.
+fn double(digits: &str) -> f64 {
+    digits.parse().unwrap_or(f64::NAN)
+}
 
 /// Compares a whole number with a double, as doubles: this is how CEL does it.
 fn order_mixed(whole: i64, double: f64) -> Option<Ordering> {

@@ -112,11 +112,123 @@ fn values_are_known_from_the_list_and_from_what_was_learned() {
         ("[\"bob@elsewhere.example\", \"eve@evil.example\"]", false),
         ("\"bob@elsewhere.example eve@evil.example\"", false),
         ("[]", true),
-        ("null", true),
+        ("[[]]", true),
+        ("null", false),
+        ("[null]", false),
+        ("true", false),
+        ("false", false),
+        ("{}", false),
+        ("\"\"", false),
+        ("\" \\u200b\"", false),
+        ("{\"eve\":\"ann@example.com\"}", false),
+        ("{\"eve\":[]}", false),
+        ("{\"ann@example.com\":\"ann@example.com\"}", true),
+        ("\"eve%evil.tk@example.com\"", false),
+        ("\"evil.tk!eve@example.com\"", false),
+        ("\"@evil.tk:ann@example.com\"", false),
     ] {
         let asked = judged(&asks, &format!(r#"{{"to":{to}}}"#), &seen);
         assert_eq!(asked.is_none(), is_known, "{to}");
     }
+}
+
+#[test]
+fn a_number_is_known_to_the_last_digit() {
+    let asks = [rule("strangers", &["mail.send"], "!known(args.to)", Effect::Ask)];
+    let known = ["9300000000000000001", "5", "0.1"].map(str::to_owned).to_vec();
+    let set = RuleSet { known, ..set(&asks) };
+    for (to, is_known) in [
+        ("9300000000000000001", true),
+        ("9300000000000000999", false),
+        ("9.300000000000000001e18", true),
+        ("5.0", true),
+        ("5.00000000000000000001", false),
+        ("0.1", true),
+        ("0.1000000000000000055", false),
+        ("\"5\"", true),
+    ] {
+        let asked = judged_by(&set, &format!(r#"{{"to":{to}}}"#), &Circumstances::default());
+        assert_eq!(asked.is_none(), is_known, "{to}");
+    }
+}
+
+#[test]
+fn names_of_members_are_the_tools_own_or_must_be_known() {
+    let set = RuleSet {
+        known: vec!["@example.com".to_owned()],
+        ..set(&[rule("strangers", &["mail.send"], "!known(args)", Effect::Ask)])
+    };
+    let rules = CompiledRules::new(&set).unwrap();
+    let schema = json::parse(
+        r#"{"properties":{"to":{"items":{"properties":{"mail":{"type":"string"}}}}},"$defs":{"a":{"properties":{"b":{}}}}}"#,
+    )
+    .unwrap();
+    for (arguments, schema, is_known) in [
+        (r#"{"to":[{"mail":"ann@example.com"}]}"#, Some(&schema), true),
+        (r#"{"to":{"b":"ann@example.com"}}"#, Some(&schema), true),
+        (r#"{"to":{"eve":"ann@example.com"}}"#, Some(&schema), false),
+        (r#"{"eve":"ann@example.com"}"#, Some(&schema), false),
+        (r#"{"to":[{"mail":"ann@example.com"}]}"#, None, false),
+        (r#"{"to":"ann@example.com"}"#, None, true),
+        (r#"{"eve@evil.example":"ann@example.com"}"#, None, false),
+        (r#"{"12345678":"ann@example.com"}"#, None, false),
+    ] {
+        let arguments = json::parse(arguments).unwrap();
+        let annotations = Annotations::default();
+        let subject = Subject { server: "mail", tool: "send", annotations, arguments: Some(&arguments), schema };
+        let concerns = rules.concerns("mail", "send");
+        let judgement = rules.judge(&concerns, subject, &Circumstances::default(), &mut Vec::new());
+        assert_eq!(judgement.ruling.is_none(), is_known, "{}", arguments.to_json());
+    }
+}
+
+#[test]
+fn a_number_is_no_host_and_a_text_of_digits_may_be_one() {
+    let asks = rule("asks", &["mail.send"], "!known(urls(args))", Effect::Ask);
+    for (arguments, is_asked) in [
+        (r#"{"since":1763000000,"scale":10.1,"list":[3232235777]}"#, false),
+        (r#"{"host":"3232235777"}"#, true),
+        (r#"{"list":[["10.1"]]}"#, true),
+        (r#"{"headers":{"evil.gg":1}}"#, true),
+    ] {
+        let asked = judged(std::slice::from_ref(&asks), arguments, &Circumstances::default());
+        assert_eq!(asked.is_some(), is_asked, "{arguments}");
+    }
+}
+
+#[test]
+fn a_name_that_some_server_takes_for_another_makes_a_condition_fail() {
+    let seen = Circumstances::default();
+    for (condition, arguments, is_denied) in [
+        ("args.to == 'y'", r#"{"to":"x","To":"y"}"#, true),
+        ("args.to == 'y'", r#"{"to":"x","cc":"y","CC":"z"}"#, false),
+        ("args.to == 'y'", r#"{"to":"x","TO":"x","tO":"y"}"#, true),
+        ("has(args.path) && args.path == 'y'", r#"{"Path":"y"}"#, true),
+        ("has(args.path) && args.path == 'y'", r#"{"to":"y"}"#, false),
+        ("has(args.file_path)", r#"{"filePath":"y"}"#, true),
+        ("has(args.size)", r#"{"\u017fize":"y"}"#, true),
+        ("has(args.strasse)", r#"{"straße":"y"}"#, true),
+        ("has(args.kind)", r#"{"\u212aind":"y"}"#, true),
+        ("has(args.path)", r#"{"pa\u200bth":"y"}"#, true),
+        ("has(args.path)", r#"{"ＰＡＴＨ":"y"}"#, true),
+        ("args.a.b.c == 'y'", r#"{"a":{"b":{"c":"x","C":"y"}}}"#, true),
+        ("args.a.b.c == 'y'", r#"{"a":{"b":{"c":"x"},"B":{"c":"y"}}}"#, true),
+        ("args.a.b.c == 'y'", r#"{"a":{"b":{"c":"x"},"x":{"c":"y","C":"y"}}}"#, false),
+        ("args['to'] == 'y'", r#"{"to":"x","To":"y"}"#, true),
+        ("args['t' + 'o'] == 'y'", r#"{"to":"x","To":"y"}"#, true),
+        ("'to' in args && args.cc == 'y'", r#"{"To":"x","cc":"y"}"#, true),
+        ("args.to.exists(a, a.mail == 'y')", r#"{"to":[{"mail":"x","Mail":"y"}]}"#, true),
+        ("args.to.exists(key, key == 'y')", r#"{"to":{"x":1,"X":2}}"#, true),
+        ("args.to.exists(key, key == 'y')", r#"{"to":{"x":1,"z":2}}"#, false),
+        // All names and values are read.
+        ("known(emails(args)) && false", r#"{"to":"x","To":"y"}"#, false),
+    ] {
+        let deny = rule("deny", &["mail.send"], condition, Effect::Deny);
+        assert_eq!(judged(&[deny], arguments, &seen).is_some(), is_denied, "{condition} {arguments}");
+    }
+    let allow = rule("allow", &["mail.send"], "!has(args.path)", Effect::Allow);
+    let deny = rule("deny", &["mail.send"], "", Effect::Deny);
+    assert!(judged(&[allow, deny], r#"{"Path":"y"}"#, &seen).is_some());
 }
 
 #[test]

@@ -4,11 +4,15 @@
 //! that nothing is overlooked.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use super::KnownValue;
+use super::urls::{is_like_scheme, is_likely_url, tokens};
+use crate::broad::{self, changes_signs, reading, readings};
 use crate::cel::Value;
+use crate::schema::decimal;
 
 /// A value in the form in which it is compared: two texts mean the same value if a form of theirs is equal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,18 +75,27 @@ fn each_learned_form(text: &str, visit: &mut dyn FnMut(&Form)) {
     accounts(&whole).for_each(|account| visit(&Form::Account(account_form(account))));
 }
 
-/// Calls a function with each leaf of a value that can be known: texts and numbers, but no truths and nulls. A key is a
-/// leaf only if it could be an address or an account number, since otherwise it is a name that the tool gave.
+/// Calls a function with each text in a value in which there could be an address: leaves, and keys of objects.
 pub(super) fn each_sent(value: &Value<'_>, visit: &mut dyn FnMut(&str)) {
     each_text(value, visit);
-    each_key(value, &mut |key| {
-        if !(likely_mails(key).is_empty() && likely_urls(key).is_empty() && likely_accounts(key).is_empty()) {
-            visit(key);
-        }
-    });
+    each_key(value, visit);
 }
 
-fn each_key(value: &Value<'_>, visit: &mut dyn FnMut(&str)) {
+/// Calls a function with each text in a value in which there could be a host: as [`each_sent`], but without numbers.
+pub(super) fn each_written(value: &Value<'_>, visit: &mut dyn FnMut(&str)) {
+    match value {
+        Value::String(text) => visit(text),
+        Value::List(items) => items.iter().for_each(|item| each_written(&item, visit)),
+        Value::Map(members) => members.iter().for_each(|(key, value)| {
+            each_written(&key, visit);
+            each_written(&value, visit);
+        }),
+        _ => {}
+    }
+}
+
+/// Calls a function with each key of the objects in a value.
+pub(super) fn each_key(value: &Value<'_>, visit: &mut dyn FnMut(&str)) {
     match value {
         Value::List(items) => items.iter().for_each(|item| each_key(&item, visit)),
         Value::Map(members) => members.iter().for_each(|(key, value)| {
@@ -96,15 +109,46 @@ fn each_key(value: &Value<'_>, visit: &mut dyn FnMut(&str)) {
 /// Calls a function with each leaf of a value that can be known: texts and numbers, but no keys, truths and nulls.
 pub(super) fn each_text(value: &Value<'_>, visit: &mut dyn FnMut(&str)) {
     match value {
-        Value::Null | Value::Bool(_) | Value::Type(_) => {}
-        Value::Int(number) => visit(&number.to_string()),
-        Value::Double(number) => visit(&number.to_string()),
-        Value::Timestamp(time) => visit(&time.to_string()),
-        Value::Duration(duration) => visit(&duration.to_string()),
-        Value::String(text) if text.trim().is_empty() => {}
-        Value::String(text) => visit(text),
         Value::List(items) => items.iter().for_each(|item| each_text(&item, visit)),
         Value::Map(members) => members.iter().for_each(|(_, value)| each_text(&value, visit)),
+        leaf => {
+            if let Some(text) = leaf_text(leaf) {
+                visit(&text);
+            }
+        }
+    }
+}
+
+/// Returns the text of a leaf that can be known: numbers to the last digit, and texts in which something can be seen.
+pub(super) fn leaf_text<'v>(leaf: &'v Value<'_>) -> Option<Cow<'v, str>> {
+    match leaf {
+        Value::Int(number) => Some(Cow::Owned(number.to_string())),
+        Value::Double(number) => Some(Cow::Owned(number.to_string())),
+        Value::Number(digits) => Some(decimal::plain(digits)),
+        Value::Timestamp(time) => Some(Cow::Owned(time.to_string())),
+        Value::Duration(duration) => Some(Cow::Owned(duration.to_string())),
+        Value::String(text) if broad::reading(text).trim().is_empty() => None,
+        Value::String(text) => Some(Cow::Borrowed(text)),
+        Value::Null | Value::Bool(_) | Value::Type(_) | Value::List(_) | Value::Map(_) => None,
+    }
+}
+
+/// Texts in the order in which they were found, each once.
+#[derive(Default)]
+pub(super) struct Found {
+    list: Vec<String>,
+    seen: BTreeSet<String>,
+}
+
+impl Found {
+    pub(super) fn add(&mut self, text: &str) {
+        if self.seen.insert(text.to_owned()) {
+            self.list.push(text.to_owned());
+        }
+    }
+
+    pub(super) fn into_list(self) -> Vec<String> {
+        self.list
     }
 }
 
@@ -118,42 +162,18 @@ fn normal(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns everything in a text that could be read as an e-mail address: a piece with an `@` in it, up to where lists and
-/// sentences separate pieces. An odd sign stays in its piece, so that nobody knows the piece.
-pub(super) fn likely_mails(text: &str) -> Vec<String> {
-    let text = plain_signs(text);
-    let ends = |sign: char| sign.is_whitespace() || "<>,;|".contains(sign);
-    let outer = |sign: char| "\"'`()[]{}.:!?*".contains(sign);
-    let pieces = text.split(ends).map(|piece| piece.trim_matches(outer));
-    let pieces = pieces.map(|piece| piece.strip_prefix("mailto:").unwrap_or(piece));
-    pieces.filter(|piece| piece.contains('@') && piece.chars().count() > 1).map(str::to_owned).collect()
-}
-
-/// Returns everything in a text that could be read as a URL or a host. One that is followed by more without a blank goes
-/// on to the end of its word, unless what follows begins another one: programs disagree on where such a URL ends.
-pub(super) fn likely_urls(text: &str) -> Vec<String> {
-    let text = plain_signs(text);
-    let mut found = Vec::new();
-    for word in text.split(|sign: char| sign.is_whitespace() || "<>\"".contains(sign)) {
-        let word = word.trim_end_matches(OUTER);
-        let mut left = word;
-        while let Some(start) = tokens(left).find(|token| is_likely_url(token)) {
-            let at = left.find(start).unwrap_or_default();
-            let rest = &left[at + start.len()..];
-            let next = tokens(rest).next();
-            let is_whole = next.is_none_or(|next| is_likely_url(next) && next.contains("//"));
-            found.push(if is_whole { start.to_owned() } else { left[at..].to_owned() });
-            left = if is_whole { rest } else { "" };
-        }
-    }
-    found
-}
-
-/// Returns everything in a text that could be read as an account number: words that are one, or are one together.
+/// Returns everything in a text that could be read as an account number: words that are one, alone or together.
 pub(super) fn likely_accounts(text: &str) -> Vec<String> {
+    let mut found = Found::default();
+    for read in readings(text) {
+        add_accounts(&reading(&read), &mut found);
+    }
+    found.into_list()
+}
+
+fn add_accounts(text: &str, found: &mut Found) {
     let text = normal(text);
     let words: Vec<&str> = text.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let mut found = Vec::new();
     let mut at = 0;
     while at < words.len() {
         let mut number = String::new();
@@ -171,69 +191,31 @@ pub(super) fn likely_accounts(text: &str) -> Vec<String> {
                 longest = Some((count + 1, number.clone()));
             }
         }
-        let (count, number) = longest.map_or((1, None), |(count, number)| (count, Some(number)));
-        found.extend(number);
+        let Some((count, number)) = longest else {
+            at += 1;
+            continue;
+        };
+        found.add(&number);
+        // What else is beside a number does not hide it.
+        for word in words[at..at + count].iter().map(|word| account_form(word)).filter(|word| is_account(word)) {
+            found.add(&word);
+        }
         at += count;
     }
-    found
 }
 
-/// Replaces signs of other scripts that a reader takes for those of addresses.
-fn plain_signs(text: &str) -> String {
-    let plain = |sign: char| match sign {
-        '\u{ff20}' | '\u{fe6b}' => '@',
-        '\u{ff0e}' | '\u{3002}' | '\u{ff61}' | '\u{fe52}' => '.',
-        '\u{ff0f}' => '/',
-        '\u{ff1a}' => ':',
-        other => other,
-    };
-    text.chars().map(plain).collect()
-}
-
-/// Cuts a text where no address goes on, and removes the punctuation of the sentence around each piece.
-fn tokens(text: &str) -> impl Iterator<Item = &str> {
-    let ends = |sign: char| sign.is_whitespace() || "<>\"'`(){}[]|,;".contains(sign);
-    text.split(ends).map(|token| token.trim_matches(OUTER)).filter(|token| !token.is_empty())
-}
-
-/// The punctuation around a word of a sentence.
-const OUTER: [char; 6] = ['.', ':', '!', '?', '*', '_'];
 /// The length of the longest account number.
 const MAX_ACCOUNT: usize = 34;
 
-fn is_likely_url(token: &str) -> bool {
-    // Every host has a point, or a scheme or slashes before it.
-    if !token.contains(['.', ':', '/', '\\']) {
-        return false;
-    }
-    // Some programs take a backslash for a slash, and need no slash at all behind a scheme of the web.
-    let token = &*token.replace('\\', "/");
-    if is_like_scheme(token) || token.contains("://") || token.starts_with("//") || token.starts_with("www.") {
-        return true;
-    }
-    let (host, path) = token.split_once(['/', '?', '#']).map_or((token, None), |(host, path)| (host, Some(path)));
-    let host = host.split_once(':').map_or(host, |(host, _)| host);
-    let labels: Vec<&str> = host.split('.').collect();
-    let is_label = |label: &&str| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || "-_".contains(c));
-    if labels.len() < 2 || !labels.iter().all(is_label) {
-        return false;
-    }
-    let last = labels[labels.len() - 1].to_lowercase();
-    let is_number = |label: &&str| label.bytes().all(|byte| byte.is_ascii_digit());
-    let is_address = labels.len() == 4 && labels.iter().all(is_number);
-    let is_name = last.chars().count() >= 2 && last.chars().all(char::is_alphabetic);
-    is_address || is_name && (path.is_some() || COMMON_ENDINGS.contains(&last.as_str()))
-}
-
 /// Returns a URL in the form in which it is compared, if a text is one and means one thing only.
-fn url_form(text: &str) -> Option<String> {
+pub(super) fn url_form(text: &str) -> Option<String> {
     if !is_likely_url(text) || tokens(text).next() != Some(text) {
         return None;
     }
     // Programs disagree on where the host of such a URL begins, or what its path is.
-    let is_odd = text.contains(['\\', '@']) || text.chars().any(char::is_control);
+    let is_odd = text.contains(['\\', '@']) || text.chars().any(char::is_control) || changes_signs(text);
     let lower = text.to_lowercase();
-    if is_odd || ["/..", "/./", "%2e", "%2f", "%5c"].iter().any(|part| lower.contains(part)) {
+    if is_odd || ["/..", "/./", "%2e", "%2f", "%5c", "%25"].iter().any(|part| lower.contains(part)) {
         return None;
     }
     let (scheme, rest) = match text.split_once("://") {
@@ -255,18 +237,9 @@ fn url_form(text: &str) -> Option<String> {
     Some(format!("{}://{}{slash}{path}", scheme.to_lowercase(), host.to_lowercase()))
 }
 
-/// Reports whether a text begins like a URL of the web, whatever follows the colon.
-fn is_like_scheme(text: &str) -> bool {
-    let begins = |scheme: &&str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    WEB_SCHEMES.iter().any(begins)
-}
-
-/// The schemes behind which programs find a host even without slashes.
-const WEB_SCHEMES: [&str; 6] = ["http:", "https:", "ws:", "wss:", "ftp:", "file:"];
-
-/// Returns the e-mail addresses in a text.
+/// Returns the e-mail addresses in a text. One with a `%` is none: it may lead the mail from its host to another one.
 fn mails(text: &str) -> impl Iterator<Item = &str> {
-    let is_local = |c: char| c.is_alphanumeric() || "._%+-".contains(c);
+    let is_local = |c: char| c.is_alphanumeric() || "._+-".contains(c);
     let is_host = |c: char| c.is_alphanumeric() || ".-".contains(c);
     text.match_indices('@').filter_map(move |(at, _)| {
         let local = text[..at].len() - text[..at].trim_end_matches(is_local).len();
@@ -276,7 +249,7 @@ fn mails(text: &str) -> impl Iterator<Item = &str> {
         let end = at + 1 + host.len();
         let (name, last) = host.rsplit_once('.')?;
         let is_domain = !name.is_empty() && last.chars().count() >= 2 && last.chars().all(char::is_alphabetic);
-        let is_alone = !text[end..].starts_with(['@', '_']) && !text[..at - local].ends_with('@');
+        let is_alone = !text[end..].starts_with(['@', '_']) && !text[..at - local].ends_with(['@', '%', '!']);
         (local > 0 && is_domain && is_alone).then(|| &text[at - local..end])
     })
 }
@@ -313,13 +286,6 @@ fn account_form(text: &str) -> String {
     text.chars().filter(|c| !" -".contains(*c)).flat_map(char::to_uppercase).collect()
 }
 
-/// The endings by which a host is known without a scheme or a path.
-const COMMON_ENDINGS: &[&str] = &[
-    "ai", "app", "at", "be", "biz", "ca", "ch", "click", "cloud", "cn", "co", "com", "de", "dev", "edu", "es", "eu",
-    "fr", "gl", "gov", "in", "info", "io", "it", "jp", "link", "ly", "me", "net", "nl", "online", "org", "page", "pl",
-    "ru", "se", "shop", "site", "to", "top", "tv", "uk", "us", "xyz",
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -340,6 +306,10 @@ mod tests {
             ("DE89 3704 0044 0532 0130 00", &["leaf DE89 3704 0044 0532 0130 00", "account DE89370400440532013000"]),
             ("e\u{301}", &["leaf é"]),
             ("mail ann@example.com now", &["leaf mail ann@example.com now"]),
+            ("eve%evil.tk@example.com", &["leaf eve%evil.tk@example.com"]),
+            ("evil.tk!eve@example.com", &["leaf evil.tk!eve@example.com"]),
+            ("https://example.com/a%252e%252e/b", &["leaf https://example.com/a%252e%252e/b"]),
+            ("https://example.com/․․/b", &["leaf https://example.com/․․/b"]),
         ] {
             assert_eq!(told(forms(text)), expected, "{text}");
         }
@@ -362,6 +332,7 @@ mod tests {
             ("at example.com", &[]),
             ("a@@example.com", &[]),
             ("a@example", &[]),
+            ("eve%evil.tk@example.com", &[]),
             ("account DE89370400440532013000", &["account DE89370400440532013000"]),
         ] {
             assert_eq!(learned(text), expected, "{text}");
@@ -369,37 +340,39 @@ mod tests {
     }
 
     #[test]
-    fn whatever_could_be_an_address_is_asked_about() {
-        assert_eq!(likely_mails("to: ann@example, <x＠y。z> mailto:bob@b.ch."), ["ann@example", "x@y.z", "bob@b.ch"]);
-        for odd in ["\"eve\"@evil.example", "eve(x)@evil.example", "eve@[203.0.113.5]", "_ann@a.ch", "x'ann@a.ch"] {
-            let [found] = likely_mails(odd).try_into().unwrap();
-            assert!(!forms(&found).contains(&Form::Mail("ann@a.ch".into())), "{found}");
-        }
-        assert_eq!(
-            likely_urls("at evil.com or 10.0.0.1/x, (sub.example.museum/path) but not file.txt or e.g. this"),
-            ["evil.com", "10.0.0.1/x", "sub.example.museum/path"]
-        );
-        for text in [
-            "https:/evil.example/?q=1",
-            "https:evil.example/?q=1",
-            "HTTPS:evil.example",
-            "https:\\\\evil.com\\x",
-            "![x](//evil.com/?d=1)",
-            "https://example.com'@evil.example/?q=1",
-            "https://example.com,evil.example/?q=1",
+    fn whatever_could_be_an_account_number_is_asked_about() {
+        for (text, expected) in [
+            ("pay DE89 3704 0044 0532 0130 00 now", &["DE89370400440532013000"][..]),
+            ("nr. 1234.5678.90, room 12", &["1234567890"]),
+            ("12345678 1", &["123456781", "12345678"]),
+            ("12345678 87654321", &["1234567887654321", "12345678", "87654321"]),
+            ("١٢٣٤٥٦٧٨", &["12345678"]),
+            ("१२३४ ५६७८", &["12345678"]),
+            ("１２３４５６７８", &["12345678"]),
+            ("𝟏𝟐𝟑𝟒𝟓𝟔𝟕𝟖", &["12345678"]),
+            ("⁸①❷④5678", &["81245678"]),
+            ("一二三四五六七八", &["12345678"]),
+            ("1234\u{200b}5678", &["12345678"]),
+            ("%31%32%33%34%35%36%37%38", &["3132333435363738", "12345678"]),
+            ("&#49;2345678", &["492345678", "12345678"]),
+            ("version 1.2.3 of 2026", &[]),
+            ("日本 1234567", &[]),
         ] {
-            let found = likely_urls(text);
-            assert!(
-                !found.is_empty() && found.iter().any(|url| url_form(url).is_none_or(|form| form.contains("evil"))),
-                "{found:?}"
-            );
+            assert_eq!(likely_accounts(text), expected, "{text}");
         }
-        assert_eq!(
-            likely_urls("[a](https://a.ch/x), see (https://b.ch/y). https://c.ch,https://d.ch"),
-            ["https://a.ch/x", "https://b.ch/y", "https://c.ch", "https://d.ch"]
-        );
-        assert_eq!(likely_accounts("pay DE89 3704 0044 0532 0130 00 now"), ["DE89370400440532013000"]);
-        assert_eq!(likely_accounts("nr. 1234.5678.90, room 12"), ["1234567890"]);
+    }
+
+    #[test]
+    fn a_number_is_known_by_all_its_digits() {
+        let read = |text: &str| {
+            let value = crate::json::parse(text).unwrap();
+            leaf_text(&Value::from_json(&value)).unwrap().into_owned()
+        };
+        assert_eq!(read("9300000000000000999"), "9300000000000000999");
+        assert_ne!(read("9300000000000000999"), read("9300000000000000001"));
+        assert_ne!(read("0.10000000000000000555"), read("0.1"));
+        assert_eq!(read("5.0"), read("5"));
+        assert_eq!(read("1.2345678e7"), "12345678");
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! What the conditions of rules see: the variables and functions that there are beyond those of CEL.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 
-use super::values::{each_sent, likely_accounts, likely_mails, likely_urls};
+use super::hosts::host_of;
+use super::mails::likely_mails;
+use super::urls::likely_urls;
+use super::values::{each_sent, each_written, leaf_text, likely_accounts};
 use super::{Circumstances, KnownList, KnownValue, Subject, paths};
-use crate::cel::{CelCondition, CelError, Dialect, Environment, Timestamp, Value, did_you_mean};
+use crate::cel::{CelCondition, CelError, Dialect, Environment, Map, Timestamp, Value, did_you_mean};
 use crate::json;
 use crate::types::Annotations;
 
@@ -65,21 +68,15 @@ pub(super) struct World<'a> {
     subject: Subject<'a>,
     seen: &'a Circumstances,
     listed: &'a KnownList,
-    /// What is wrong with the names of the arguments.
-    ambiguous: Option<String>,
+    /// The names of members that the tool's schema has.
+    names: OnceCell<BTreeSet<String>>,
     /// The learned values that a condition asked for.
     used: RefCell<BTreeSet<KnownValue>>,
 }
 
 impl<'a> World<'a> {
     pub(super) fn new(subject: Subject<'a>, seen: &'a Circumstances, listed: &'a KnownList) -> Self {
-        let ambiguous = subject.arguments.and_then(ambiguous_argument);
-        World { subject, seen, listed, ambiguous, used: RefCell::default() }
-    }
-
-    /// Returns what is wrong if two arguments have names that differ only in case.
-    pub(super) fn ambiguous_argument(&self) -> Option<&str> {
-        self.ambiguous.as_deref()
+        World { subject, seen, listed, names: OnceCell::new(), used: RefCell::default() }
     }
 
     /// Reports whether there are no arguments yet.
@@ -90,6 +87,41 @@ impl<'a> World<'a> {
     /// Returns the learned values that conditions asked for.
     pub(super) fn used(self) -> Vec<KnownValue> {
         self.used.into_inner().into_iter().collect()
+    }
+
+    /// Reports whether the agent may send all of a value. A null, a truth and an empty object are no values that anybody
+    /// learns, and to some servers they mean everybody.
+    fn knows_all(&self, value: &Value<'a>) -> bool {
+        match value {
+            Value::List(items) => items.iter().all(|item| self.knows_all(&item)),
+            Value::Map(members) => {
+                !members.is_empty()
+                    && members.iter().all(|(key, value)| self.knows_name(members, &key) && self.knows_all(&value))
+            }
+            leaf => leaf_text(leaf).is_some_and(|text| self.knows(&text)),
+        }
+    }
+
+    /// Reports whether the agent may send the name of a member: it is one of the tool's own, or a known value.
+    fn knows_name(&self, members: &Map<'a>, name: &Value<'a>) -> bool {
+        let Some(name) = name.as_str() else { return leaf_text(name).is_some_and(|text| self.knows(&text)) };
+        if self.names().contains(name) || self.knows(name) {
+            return true;
+        }
+        // If the schema has no names, the arguments themselves have those of the tool, unless they could be addresses.
+        let is_argument = matches!(members, Map::Json(members) if self.subject.is_arguments(members));
+        is_argument && self.names().is_empty() && !could_be_address(name)
+    }
+
+    /// Returns the names of members that the tool's schema has, wherever in it.
+    fn names(&self) -> &BTreeSet<String> {
+        self.names.get_or_init(|| {
+            let mut names = BTreeSet::new();
+            if let Some(schema) = self.subject.schema {
+                collect_names(schema, &mut names);
+            }
+            names
+        })
     }
 
     fn knows(&self, text: &str) -> bool {
@@ -134,70 +166,55 @@ impl<'a> Environment<'a> for World<'a> {
 
     fn call(&'a self, function: usize, arguments: &[Value<'a>]) -> Result<Value<'a>, String> {
         let value = &arguments[0];
-        let found = |find: fn(&str) -> Vec<String>| {
+        let found = |visit_each: EachText, find: fn(&str) -> Vec<String>| {
             let mut all = Vec::new();
-            each_sent(value, &mut |text| all.extend(find(text)));
+            visit_each(value, &mut |text| all.extend(find(text)));
             Ok(Value::list(all.into_iter().map(|text| Value::String(Cow::Owned(text)))))
         };
         match DIALECT.functions[function].0 {
-            "known" => {
-                let mut are_known = true;
-                each_sent(value, &mut |text| are_known &= self.knows(text));
-                Ok(Value::Bool(are_known))
-            }
-            "emails" => found(likely_mails),
-            "urls" => found(likely_urls),
-            "accounts" => found(likely_accounts),
-            "host" => host(value),
+            "known" => Ok(Value::Bool(self.knows_all(value))),
+            "emails" => found(each_sent, likely_mails),
+            "urls" => found(each_written, likely_urls),
+            "accounts" => found(each_sent, likely_accounts),
+            "host" => match value.as_str() {
+                Some(url) => host_of(url).map(|host| Value::String(Cow::Owned(host))),
+                None => Err(format!("host takes a text, found a {}", value.kind())),
+            },
             _ => within(value, &arguments[1]),
         }
     }
 }
 
-/// Says what is wrong if two arguments have names that differ only in case: some servers take one, some the other.
-fn ambiguous_argument(arguments: &json::Value<'_>) -> Option<String> {
-    // Most names are small letters, and no name is there twice.
-    let is_small = |name: &str| name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
-    if arguments.as_object()?.iter().all(|(name, _)| is_small(name)) {
-        return None;
+/// Reports whether something in a text could be an address or an account number.
+fn could_be_address(text: &str) -> bool {
+    !(likely_mails(text).is_empty() && likely_urls(text).is_empty() && likely_accounts(text).is_empty())
+}
+
+/// Calls a function with each text in a value.
+type EachText = fn(&Value<'_>, &mut dyn FnMut(&str));
+
+/// Adds the names of all properties in a schema.
+fn collect_names(schema: &json::Value<'_>, names: &mut BTreeSet<String>) {
+    match schema {
+        json::Value::Array(items) => items.iter().for_each(|item| collect_names(item, names)),
+        json::Value::Object(members) => {
+            for (keyword, value) in members.iter() {
+                if keyword == "properties"
+                    && let Some(properties) = value.as_object()
+                {
+                    names.extend(properties.iter().map(|(name, _)| name.to_owned()));
+                }
+                collect_names(value, names);
+            }
+        }
+        _ => {}
     }
-    let mut names = BTreeSet::new();
-    let twice = arguments.as_object()?.iter().map(|(name, _)| name).find(|name| !names.insert(name.to_lowercase()))?;
-    Some(format!("there are two arguments that differ from {twice:?} only in case"))
 }
 
 /// Returns what a tool says about itself; what it does not say is not there.
 fn annotations<'a>(said: Annotations) -> Value<'a> {
     let all = [said.read_only, said.destructive, said.idempotent, said.open_world];
     Value::map(ANNOTATIONS.into_iter().zip(all).filter_map(|(name, truth)| Some((name, Value::Bool(truth?)))))
-}
-
-/// Returns the host of a URL, in lower case; fails if programs could disagree on it.
-fn host<'a>(url: &Value<'a>) -> Result<Value<'a>, String> {
-    let text = url.as_str().ok_or_else(|| format!("host takes a text, found a {}", url.kind()))?;
-    let odd = || "host takes a URL with a scheme and a plain host".to_owned();
-    let (scheme, rest) = text.split_once("://").ok_or_else(odd)?;
-    let is_scheme = scheme.starts_with(|sign: char| sign.is_ascii_alphabetic())
-        && scheme.chars().all(|sign| sign.is_ascii_alphanumeric() || "+.-".contains(sign));
-    let is_odd = text.contains('\\') || text.chars().any(|sign| sign.is_control() || sign.is_whitespace());
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let (name, port) = match authority.rfind(':') {
-        Some(colon) if !authority.ends_with(']') => (&authority[..colon], &authority[colon + 1..]),
-        _ => (authority, ""),
-    };
-    let is_address = |name: &str| {
-        let inner = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
-        inner.is_some_and(|inner| inner.chars().all(|sign| sign.is_ascii_hexdigit() || ":.".contains(sign)))
-    };
-    let is_name = |name: &str| {
-        let is_sign = |sign: char| sign.is_ascii_alphanumeric() || ".-_".contains(sign);
-        !name.is_empty() && !name.ends_with('.') && name.chars().all(is_sign)
-    };
-    let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
-    match is_scheme && !is_odd && is_port && (is_name(name) || is_address(name)) {
-        true => Ok(Value::String(Cow::Owned(name.to_lowercase()))),
-        false => Err(odd()),
-    }
 }
 
 /// Reports whether a path, or each of a list of paths, is inside a folder.

@@ -1,7 +1,9 @@
 //! Compares numbers by their digits, exactly and at any length.
 
-use crate::json::{Object, Value};
+use std::borrow::Cow;
 use std::cmp::Ordering;
+
+use crate::json::{Object, Value};
 
 /// Compares two JSON numbers.
 pub(super) fn compare(left: &str, right: &str) -> Ordering {
@@ -11,6 +13,33 @@ pub(super) fn compare(left: &str, right: &str) -> Ordering {
         if left.sign < 0 { size.reverse() } else { size }
     })
 }
+
+/// Returns a JSON number as it is usually written, with all its digits: `5` for `5.0` and `0.5e1`. One that is written in
+/// very many digits stays as it is.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    if text.len() > MAX_PLAIN {
+        return Cow::Borrowed(text);
+    }
+    let Decimal { sign, magnitude, digits } = Decimal::read(text);
+    let digits: String = digits.into_iter().map(char::from).collect();
+    let size = match usize::try_from(magnitude.unsigned_abs()) {
+        Ok(size) if size <= MAX_PLAIN => size,
+        _ => return Cow::Owned(format!("{}0.{digits}e{magnitude}", if sign < 0 { "-" } else { "" })),
+    };
+    let unsigned = if sign == 0 {
+        "0".to_owned()
+    } else if magnitude <= 0 {
+        format!("0.{}{digits}", "0".repeat(size))
+    } else if digits.len() <= size {
+        format!("{digits}{}", "0".repeat(size - digits.len()))
+    } else {
+        format!("{}.{}", &digits[..size], &digits[size..])
+    };
+    Cow::Owned(if sign < 0 { format!("-{unsigned}") } else { unsigned })
+}
+
+/// The number of signs up to which a number is written without an exponent.
+const MAX_PLAIN: usize = 64;
 
 /// Reports whether two values are equal in JSON Schema: `1` equals `1.0`, and the order of members does not matter.
 pub(super) fn same(left: &Value<'_>, right: &Value<'_>) -> bool {
@@ -68,6 +97,29 @@ const FAR: i64 = 1 << 60;
 mod tests {
     use super::*;
     use crate::json::parse;
+
+    #[test]
+    fn a_number_is_written_in_one_way_with_all_its_digits() {
+        let long = format!("1.{}1", "0".repeat(64));
+        for (text, expected) in [
+            ("5", "5"),
+            ("-5.00", "-5"),
+            ("0.5e1", "5"),
+            ("50E-1", "5"),
+            ("-0.0", "0"),
+            ("0e99999999999999999999", "0"),
+            ("12.50", "12.5"),
+            ("9300000000000000999", "9300000000000000999"),
+            ("9.300000000000000999e18", "9300000000000000999"),
+            ("1.2345678e7", "12345678"),
+            ("1e-3", "0.001"),
+            ("-1e400", "-0.1e401"),
+            ("0.1000000000000000055", "0.1000000000000000055"),
+            (&long, &long),
+        ] {
+            assert_eq!(plain(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn numbers_are_ordered_exactly() {

@@ -31,6 +31,7 @@ fn written(value: &Value<'_>) -> Json {
         Value::Null => Json::Null,
         Value::Bool(truth) => (*truth).into(),
         Value::Int(number) => (*number).into(),
+        Value::Number(digits) => serde_json::json!({"double": digits}),
         Value::Double(number) if number.is_nan() => serde_json::json!({"double": "NaN"}),
         Value::Double(number) if number.is_infinite() => {
             serde_json::json!({"double": if *number > 0.0 { "Infinity" } else { "-Infinity" }})
