@@ -184,6 +184,8 @@ function refusalText({ tag, val }) {
     case 'unknown-pattern': return `There is no mask “${val.name}”.`;
     case 'bad-pattern': return `The pattern “${val.pattern}” cannot be used: ${val.reason}`;
     case 'rules': return `The condition of rule “${val.rule}” is wrong at byte ${val.at}: ${val.message}`;
+    case 'rule-tools': return `${val.rule ? `The tools of rule “${val.rule}”` : 'The tools of an entry of results'}: ${val.message}`;
+    case 'bad-glob': return `${val}.`;
     case 'policy':
     case 'masks': return refusalText(val);
     case 'empty-selection': return 'The selection names no server.';

@@ -115,6 +115,8 @@ pub enum SettingsError {
     UnknownServer(String),
     /// The condition of a rule is not valid.
     Rules(RuleError),
+    /// The tools of a rule, or of an entry of `results`, are not valid.
+    RuleTools(RuleError),
 }
 
 /// A call, as the model wrote it.

@@ -7,7 +7,7 @@ mod unmatched;
 use std::collections::BTreeMap;
 
 use crate::types::{Annotations, ToolRef, Trace, TraceNote};
-pub(crate) use glob::Globs;
+pub(crate) use glob::{Globs, pattern_problem};
 use grants::Grants;
 pub use unmatched::{RuleList, Unmatched, find_unmatched};
 
@@ -106,6 +106,8 @@ pub enum PolicyError {
     BadServerId(String),
     /// A capability is ambiguous in this configuration.
     AmbiguousGrant(AmbiguousGrant),
+    /// A name or glob of a tool can never match; the text says why.
+    BadGlob(String),
 }
 
 /// Whether a tool may be used.
@@ -128,10 +130,36 @@ pub struct Decision {
     pub trace: Trace,
 }
 
-/// Keeps the names that the rules allow, in their order.
+/// Keeps the names that the rules allow, in their order; none if a pattern that denies can never match.
 pub fn filter<'a>(rules: &Rules, tools: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    if find_problem(&rules.deny).is_some() {
+        return Vec::new();
+    }
     let rules = CompiledRules::new(rules);
     tools.into_iter().filter(|tool| rules.lets_through(tool)).collect()
+}
+
+/// Says what is wrong with the first pattern that can never match.
+fn find_problem(patterns: &[String]) -> Option<String> {
+    patterns.iter().find_map(|pattern| pattern_problem(pattern))
+}
+
+/// Refuses names and globs that can never match: a rule that restricts tools by one would leave them open.
+fn check_patterns(policy: &Policy) -> Result<(), PolicyError> {
+    let mut problem = None;
+    for server in &policy.servers {
+        let allow = server.rules.allow.as_deref().unwrap_or_default();
+        for patterns in [allow, &server.rules.deny, &server.ask] {
+            problem = problem.or_else(|| find_problem(patterns));
+        }
+    }
+    for selected in policy.selection.iter().flatten() {
+        problem = problem.or_else(|| find_problem(&selected.tools));
+    }
+    match problem {
+        Some(problem) => Err(PolicyError::BadGlob(problem)),
+        None => Ok(()),
+    }
 }
 
 /// A policy, compiled for many decisions.
@@ -209,6 +237,7 @@ impl CompiledRules {
 impl Access {
     /// Compiles a policy.
     pub fn new(policy: &Policy) -> Result<Access, PolicyError> {
+        check_patterns(policy)?;
         let mut servers = BTreeMap::new();
         for rules in &policy.servers {
             if !is_server_id(&rules.id) {

@@ -22,6 +22,7 @@ use crate::cel::{CelCondition, CelError, NoValue, Value};
 use crate::filtering::Globs;
 use crate::json;
 use crate::types::{Annotations, Trace, TraceNote};
+pub(crate) use check::check_tools;
 use known::KnownList;
 pub use known::KnownValue;
 pub(crate) use lesson::Lesson;
@@ -104,9 +105,9 @@ pub struct RuleSet {
 /// The reason why rules cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError {
-    /// The name of the rule.
+    /// The name of the rule; empty for an entry of `results`.
     pub rule: String,
-    /// The byte of its condition at which it goes wrong.
+    /// The byte of its condition at which it goes wrong; zero if its tools are wrong.
     pub at: u32,
     /// What is wrong there.
     pub message: String,

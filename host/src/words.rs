@@ -114,6 +114,7 @@ impl ErrorText for filtering::PolicyError {
                 format!("server id {id:?} must be letters, digits, '_' and '-'")
             }
             filtering::PolicyError::AmbiguousGrant(grant) => grant.error_text(),
+            filtering::PolicyError::BadGlob(why) => why.clone(),
         }
     }
 }
@@ -127,6 +128,12 @@ impl ErrorText for execution::SettingsError {
                 format!("masks are given for server {id:?}, which is not configured")
             }
             execution::SettingsError::Rules(error) => error.error_text(),
+            execution::SettingsError::RuleTools(error) if error.rule.is_empty() => {
+                format!("the tools of an entry of `results`: {}", error.message)
+            }
+            execution::SettingsError::RuleTools(error) => {
+                format!("the tools of rule {:?}: {}", error.rule, error.message)
+            }
         }
     }
 }

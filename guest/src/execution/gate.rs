@@ -11,7 +11,7 @@ use crate::catalog::{Catalog, ExposedTool, LeftOut};
 use crate::filtering::{Access, Globs};
 use crate::masking::{Masker, Masks};
 use crate::naming::NamingStyle;
-use crate::rules::{Circumstances, CompiledRules, Outlook, RuleNote};
+use crate::rules::{self, Circumstances, CompiledRules, Outlook, RuleNote};
 use crate::search::FoundTool;
 use crate::types::{Failure, Tool, ToolRef};
 
@@ -45,6 +45,7 @@ impl Gate {
             };
             server_results.insert(server.server.clone(), rules);
         }
+        rules::check_tools(&settings.rules).map_err(SettingsError::RuleTools)?;
         let rules = CompiledRules::new(&settings.rules).map(Rc::new).map_err(SettingsError::Rules)?;
         let always = settings.search.as_ref().map_or(&[][..], |search| &search.always);
         let always_listed = Globs::restricting(always);

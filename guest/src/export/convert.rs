@@ -196,7 +196,7 @@ variants! {
     arguments::Refusal { TooLarge(limit), TooManyValues(limit), TooDeep(limit) }
     filtering::DestructivePolicy { Allow, Ask, Deny }
     filtering::PolicyError {
-        EmptySelection, UnknownServer(id), DuplicateServer(id), BadServerId(id), AmbiguousGrant(grant)
+        EmptySelection, UnknownServer(id), DuplicateServer(id), BadServerId(id), AmbiguousGrant(grant), BadGlob(why)
     }
     filtering::Verdict { Allow, Ask, Deny }
     filtering::RuleList { Allow, Deny, Ask, Tools, Selection, Capabilities }
@@ -215,7 +215,7 @@ variants! {
     rules::LimitScope { Principal, Everybody }
     rules::RuleProblem { Unmatched(pattern), MissingArgument(missing), Constant(value) }
     execution::ResultForm { Text, PassThrough }
-    execution::SettingsError { Policy(error), Masks(error), UnknownServer(id), Rules(error) }
+    execution::SettingsError { Policy(error), Masks(error), UnknownServer(id), Rules(error), RuleTools(error) }
     execution::Code {
         Ok, ToolError, InvalidName, UnknownServer, UnknownTool, NotAllowed, Declined, InvalidArguments,
         ServerUnavailable, RestartInProgress, RestartFailed, NeedsAuth, RpcError, Timeout, Cancelled, QueueFull,

@@ -1,5 +1,7 @@
 //! Lists of name patterns with `*` and `?`, trimmed and case-insensitive.
 
+use crate::broad;
+
 /// A list of patterns, of which one must match.
 #[derive(Debug)]
 pub(crate) struct Globs(Vec<Glob>);
@@ -44,6 +46,20 @@ impl Globs {
     }
 }
 
+/// Says what is wrong with a name or glob that can never match, because it is written in another syntax.
+pub(crate) fn pattern_problem(pattern: &str) -> Option<String> {
+    let pattern = pattern.trim();
+    let is_odd = |sign: char| {
+        "[]{}()\\^$|,".contains(sign) || sign.is_whitespace() || sign.is_control() || broad::is_invisible(sign)
+    };
+    (pattern.starts_with('!') || pattern.contains(is_odd)).then(|| {
+        format!(
+            "{pattern:?} is not a valid glob: only `*` (any run of characters) and `?` (any one character) have a \
+             meaning; write each tool as an item of its own, and `?` for such a character in its name"
+        )
+    })
+}
+
 /// Reports whether a configured name means this one, ignoring case and surrounding blanks.
 pub(super) fn is_same(written: &str, name: &str) -> bool {
     written.trim().to_lowercase() == name.to_lowercase()
@@ -72,7 +88,7 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{fits, is_same};
+    use super::{fits, is_same, pattern_problem};
 
     #[test]
     fn stars_fit_any_run_and_question_marks_one_byte() {
@@ -95,6 +111,19 @@ mod tests {
             ("**", "x", true),
         ] {
             assert_eq!(fits(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_in_another_syntax_has_a_problem() {
+        for pattern in
+            ["{delete,drop}_*", "[dD]elete*", "!x", " !x", "^x$", "a|b", "a,b", "a b", "a\\*", "(a)", "a\u{200b}b"]
+        {
+            let problem = pattern_problem(pattern).expect(pattern);
+            assert!(problem.contains("is not a valid glob"), "{problem}");
+        }
+        for pattern in ["*", "get_*", "a?b", " x ", "any", "a.b/c-d:e", "größe", ""] {
+            assert_eq!(pattern_problem(pattern), None, "{pattern}");
         }
     }
 

@@ -262,3 +262,26 @@ fn what_a_server_has_beside_tools_is_for_who_may_use_the_server_as_a_whole() {
         assert!(!access.admits("unknown") && !access.selects("unknown"));
     }
 }
+
+#[test]
+fn a_pattern_that_can_never_match_is_refused_wherever_it_stands() {
+    let texts = |pattern: &str| vec!["get".to_owned(), pattern.to_owned()];
+    for pattern in ["{delete,drop}_*", "[dD]elete*", "!x"] {
+        let server = ServerRules { id: "a".into(), ..ServerRules::default() };
+        let rules = [
+            ServerRules { rules: Rules { allow: None, deny: texts(pattern) }, ..server.clone() },
+            ServerRules { rules: Rules { allow: Some(texts(pattern)), deny: Vec::new() }, ..server.clone() },
+            ServerRules { ask: texts(pattern), ..server.clone() },
+        ];
+        let selection = Some(vec![SelectedServer { id: "a".into(), tools: texts(pattern) }]);
+        let selected = Policy { servers: vec![server], selection, ..Policy::default() };
+        for policy in
+            rules.map(|server| Policy { servers: vec![server], ..Policy::default() }).into_iter().chain([selected])
+        {
+            let error = Access::new(&policy).unwrap_err();
+            assert!(matches!(&error, PolicyError::BadGlob(why) if why.contains(pattern)), "{error:?}");
+        }
+        // What cannot be refused keeps nothing.
+        assert_eq!(filter(&Rules { allow: None, deny: texts(pattern) }, ["get", "delete_x", "x"]), [""; 0]);
+    }
+}

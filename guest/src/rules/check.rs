@@ -1,9 +1,11 @@
 //! Finds probable mistakes in rules, given the tools that there are.
 
 use super::world::{ARGUMENTS, Nothing};
-use super::{CompiledRule, CompiledRules, MissingArgument, ResultRule, RuleNote, RuleProblem, position};
+use super::{
+    CompiledRule, CompiledRules, MissingArgument, ResultRule, RuleError, RuleNote, RuleProblem, RuleSet, position,
+};
 use crate::cel::{ArgumentPath, Value};
-use crate::filtering::Globs;
+use crate::filtering::{Globs, pattern_problem};
 use crate::schema::{Document, Walk};
 
 /// A tool that is offered: its name as `server.tool`, and its schema.
@@ -45,6 +47,29 @@ impl CompiledRules {
         notes.extend(unmatched.map(of_results));
         notes
     }
+}
+
+/// Refuses a rule or an entry of results whose tools are written so that it can never apply: it would leave open what it is
+/// meant to restrict.
+pub(crate) fn check_tools(set: &RuleSet) -> Result<(), RuleError> {
+    for rule in set.lists.iter().flatten() {
+        let none = rule.tools.is_empty().then(|| "names no tools; write [\"*\"] to mean all".to_owned());
+        if let Some(message) = none.or_else(|| rule.tools.iter().find_map(|pattern| tools_problem(pattern))) {
+            return Err(RuleError { rule: rule.name.clone(), at: 0, message });
+        }
+    }
+    match set.results.iter().find_map(|result| tools_problem(&result.tools)) {
+        Some(message) => Err(RuleError { rule: String::new(), at: 0, message }),
+        None => Ok(()),
+    }
+}
+
+/// Says what is wrong with a name or glob that can match no name of the form `server.tool`.
+fn tools_problem(pattern: &str) -> Option<String> {
+    let trimmed = pattern.trim();
+    let is_full = trimmed.contains('.') || trimmed.starts_with('*') || trimmed.eq_ignore_ascii_case("any");
+    pattern_problem(pattern)
+        .or_else(|| (!is_full).then(|| format!("{trimmed:?} is not of the form server.tool, such as files.read_*")))
 }
 
 /// Reports whether a pattern matches no tool, and cannot match one of a server whose tools are not known.

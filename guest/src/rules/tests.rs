@@ -232,6 +232,23 @@ fn a_name_that_some_server_takes_for_another_makes_a_condition_fail() {
 }
 
 #[test]
+fn tools_that_no_rule_could_be_for_are_refused() {
+    let wrong = |tools: &[&str]| check_tools(&set(&[rule("r", tools, "", Effect::Deny)]));
+    for tools in
+        [&["send"][..], &["mail.send", "se*"], &["mail.{send,forward}"], &["!mail.send"], &["mail.[s]end"], &[""], &[]]
+    {
+        let error = wrong(tools).expect_err(&format!("{tools:?}"));
+        assert_eq!((&*error.rule, error.at), ("r", 0));
+    }
+    for tools in [&["mail.send"][..], &["*"], &["*send"], &["*.send", "mail.*"], &["any"], &[" mail.send "]] {
+        assert_eq!(wrong(tools), Ok(()), "{tools:?}");
+    }
+    let entry = ResultRule { tools: "read".into(), labels: Vec::new(), trusted: true, trusted_fields: Vec::new() };
+    let error = check_tools(&RuleSet { results: vec![entry], ..RuleSet::default() }).unwrap_err();
+    assert_eq!(error.message, "\"read\" is not of the form server.tool, such as files.read_*");
+}
+
+#[test]
 fn a_list_of_tools_says_what_depends_on_arguments() {
     let rules = |condition: &str, effect| {
         let set = set(&[rule("r", &["mail.send"], condition, effect)]);

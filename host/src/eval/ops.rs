@@ -168,6 +168,11 @@ op_fields!(FilterOp {
 
 fn filter(logic: &mut impl Decide, op: FilterOp) -> OpResult {
     let rules = filtering::Rules { allow: op.allow, deny: op.deny.unwrap_or_default() };
+    // A gate refuses patterns that can never match, and says why.
+    let mut settings = logic.default_settings(&["server".to_owned()])?;
+    settings.policy.servers.iter_mut().for_each(|server| server.rules = rules.clone());
+    let gate = logic.open_gate(&settings)??;
+    logic.close_gate(gate)?;
     json_result(&logic.filter(&rules, &op.tools)?)
 }
 
