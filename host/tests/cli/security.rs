@@ -9,6 +9,7 @@ mod laundering;
 mod outbound;
 mod rules;
 mod secrets;
+mod spelling;
 
 use std::path::Path;
 
