@@ -114,7 +114,7 @@ function packBinary(binary) {
   mkdirSync(join(folder, 'bin'));
   copyFileSync(binary, join(folder, 'bin/toolgate'));
   chmodSync(join(folder, 'bin/toolgate'), 0o755);
-  writeFileSync(join(folder, 'README.md'), `The program of the npm package \`toolgate\` for ${platform}. Install \`toolgate\`; it brings this one.\n`);
+  writeFileSync(join(folder, 'README.md'), `The program of the npm package \`toolgate\` for ${platform}. Install it together with that package.\n`);
   pack(folder);
 }
 

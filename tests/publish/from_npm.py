@@ -1,4 +1,4 @@
-"""The npm packages, installed without a network: the command by `npx`, and the library by its README and its example."""
+"""The npm packages, installed without a network: the command, also by `npx`, and the library by its README and its example."""
 
 import json
 import platform
@@ -26,9 +26,9 @@ def ring(report, shell, packages):
 
     installed = shell.with_path(prefix / "node_modules/.bin")
     readme = ROOT / "packages/npm/command/README.md"
-    report.check("npx calls a tool as its README says", lambda: follow(readme, shell, prefix))
+    report.check("the command calls a tool as its README says", lambda: follow(readme, installed, prefix))
     report.check("a gateway from npm answers over HTTP", lambda: installed.serves("toolgate"))
-    report.check("the README of the library", lambda: run_readme(shell, prefix))
+    report.check("the README of the library", lambda: run_readme(installed, prefix))
     report.check("the library's example in Node.js", lambda: run_example(installed, prefix))
     report.check("npm puts man pages where man looks", lambda: install_globally(shell, [*install, *command]))
 
@@ -54,7 +54,7 @@ def follow(readme, shell, prefix):
     lines = programs(readme, "console")[0].splitlines()
     said = shell.run("sh", "-c", lines[0].removeprefix("$ "), cwd=prefix)
     assert said.splitlines() == lines[1:], said
-    (prefix / "mcp.json").write_text('{"mcpServers": {"demo": {"command": "npx", "args": ["toolgate", "demo-server"]}}}\n')
+    (prefix / "mcp.json").write_text('{"mcpServers": {"demo": {"command": "toolgate", "args": ["demo-server"]}}}\n')
     for line in programs(readme, "console")[1].splitlines():
         assert "demo" in shell.run("sh", "-c", line.removeprefix("$ "), cwd=prefix), line
 

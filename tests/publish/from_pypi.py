@@ -31,12 +31,13 @@ def ring(report, shell, packages):
         shutil.copy(wheel, links)
 
     report.check("uv and wasmtime are downloaded", download)
+    # Never without `--no-index`: on PyPI, another author owns the name.
     offline = ["--no-index", "--find-links", links, "toolgate"]
     python = shell.virtual_environment("clean")
     installed = shell.with_path(python)
     report.takes("pip install", lambda: shell.time(python / "pip", "install", "--quiet", *offline)[0], runs=1)
     report.check("the command calls a tool", lambda: calls(installed))
-    report.check("a gateway from PyPI answers over HTTP", lambda: installed.serves("toolgate"))
+    report.check("a gateway from the wheel answers over HTTP", lambda: installed.serves("toolgate"))
     example = [python / "python", ROOT / "examples/python/host.py", "demo__add", "a: 1, b: 2", "toolgate", "demo-server"]
     report.check("the library's example in Python", lambda: installed.run(*example))
     page = python.parent / "share/man/man1/toolgate.1"

@@ -1,4 +1,4 @@
-"""A registry for npm on loopback, with a few packages in archives, so that `npx toolgate` means them without a network."""
+"""A registry for npm on loopback, with a few packages in archives, so that npx finds the command by its name without a network."""
 
 import base64
 import hashlib

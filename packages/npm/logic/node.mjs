@@ -48,7 +48,7 @@ export async function settingsFromFile(path, options = {}) {
   const args = [...first, 'settings', '--config', path];
   const { stdout } = await promisify(execFile)(program, args, { maxBuffer: 64 << 20 }).catch((error) => {
     const why = error.code === 'ENOENT'
-      ? 'there is no such program. Install it (npm install toolgate), or give its path: { toolgate: PATH }'
+      ? 'there is no such program. Install it, or give its path: { toolgate: PATH }'
       : error.stderr?.trim() || error.message;
     throw new Error(`${[program, ...first].at(-1)} cannot read the settings of ${path}: ${why}`, { cause: error });
   });

@@ -70,7 +70,7 @@ def find_command() -> str:
     if found is None:
         raise SettingsError(
             f"there is no program `toolgate` in {sysconfig.get_path('scripts')} or in PATH, which reads settings from "
-            "files: install a wheel that has it (pip install toolgate), or pass command=…"
+            "files: install the wheel that has it, or pass command=…"
         )
     return found
 

@@ -24,7 +24,7 @@ function find() {
       ? `there is no binary for ${platform}, only for ${Object.keys(optionalDependencies).map((name) => name.slice(10)).join(', ')}`
       : error.code === 'MODULE_NOT_FOUND'
         ? `the package ${name} is not installed. npm leaves it out with --omit=optional or --no-optional, and if ` +
-          `node_modules comes from another system. Install it: npm install --include=optional toolgate@${version}`
+          `node_modules comes from another system. Install version ${version} of both again, with --include=optional`
         : `${error.path} cannot be executed (${error.code}). Delete node_modules and install toolgate again`;
     console.error(`error: ${mend}`);
     process.exit(70);
