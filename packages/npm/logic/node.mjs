@@ -1,10 +1,11 @@
 /** The library in Node.js: a question has a time limit, and settings come from a file that toolgate reads. */
 
 import { execFile } from 'node:child_process';
+import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, delimiter, dirname, isAbsolute, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import vm from 'node:vm';
 
@@ -13,6 +14,7 @@ import { urls } from './component/modules.mjs';
 import { Logic as Shared, onceCompiled } from './logic.mjs';
 import { settingsFromJson } from './settings-json.mjs';
 
+const INSTALL = 'Install it, or give its path: { toolgate: PATH }';
 const LONGEST_MILLIS = 2 ** 31 - 1; // of a script
 const compile = onceCompiled(urls, async (url) => WebAssembly.compile(await readFile(url)));
 
@@ -44,29 +46,62 @@ async function keep(text) {
 
 export async function settingsFromFile(path, options = {}) {
   const { toolgate } = asOptions(options, ['toolgate']);
-  const [program, ...first] = toolgate === undefined ? findCommand() : [toolgate];
+  const command = findCommand(toolgate);
+  if (command === undefined) {
+    throw new Error(`there is no program \`${toolgate ?? 'toolgate'}\` to read ${path}: ${INSTALL}`);
+  }
+  const [program, ...first] = command;
   const args = [...first, 'settings', '--config', path];
   const { stdout } = await promisify(execFile)(program, args, { maxBuffer: 64 << 20 }).catch((error) => {
-    const why = error.code === 'ENOENT'
-      ? 'there is no such program. Install it, or give its path: { toolgate: PATH }'
-      : error.stderr?.trim() || error.message;
-    throw new Error(`${[program, ...first].at(-1)} cannot read the settings of ${path}: ${why}`, { cause: error });
+    const why = error.code === 'ENOENT' ? `there is no such program. ${INSTALL}` : error.stderr?.trim() || error.message;
+    throw new Error(`${command.at(-1)} cannot read the settings of ${path}: ${why}`, { cause: error });
   });
   return settingsFromJson(stdout);
 }
 
-/** Returns how toolgate is run: by its package, which is seldom in `PATH`, or else from `PATH`. */
-function findCommand() {
-  for (const place of [join(process.cwd(), 'here.js'), import.meta.url]) {
-    try {
-      const require = createRequire(place);
-      const manifest = 'toolgate/package.json';
-      return [process.execPath, join(dirname(require.resolve(manifest)), require(manifest).bin.toolgate)];
-    } catch {
-      // It is not installed there.
+/** Returns how toolgate is run: the program that was named, or the package beside this one, or what `PATH` has. */
+function findCommand(named) {
+  if (named !== undefined) {
+    if (basename(named) !== named) return [named];
+    const program = inPath(named);
+    return program && [program];
+  }
+  const script = installedScript();
+  if (script !== undefined) return [process.execPath, script];
+  const program = inPath('toolgate');
+  return program && [program];
+}
+
+/** Returns the script of the package `toolgate` in a `node_modules` that this library is in. */
+function installedScript() {
+  // `require.resolve` would also ask NODE_PATH, which may name folders relative to the working directory.
+  let folder = dirname(fileURLToPath(import.meta.url));
+  while (dirname(folder) !== folder) {
+    folder = dirname(folder);
+    const manifest = join(folder, 'toolgate/package.json');
+    if (basename(folder) === 'node_modules' && existsSync(manifest)) {
+      return join(dirname(manifest), JSON.parse(readFileSync(manifest, 'utf8')).bin.toolgate);
     }
   }
-  return ['toolgate'];
+  return undefined;
+}
+
+/** Returns a program in `PATH`, by its whole path. Relative entries are left out: they mean the working directory. */
+function inPath(name) {
+  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
+    const file = join(folder, name);
+    if (isAbsolute(folder) && isExecutable(file)) return file;
+  }
+  return undefined;
+}
+
+function isExecutable(file) {
+  try {
+    accessSync(file, constants.X_OK);
+    return statSync(file).isFile();
+  } catch {
+    return false;
+  }
 }
 
 export { Failed, Gate } from './gate.mjs';

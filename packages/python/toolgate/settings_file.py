@@ -66,7 +66,9 @@ class SettingsFile(Record):
 
 def find_command() -> str:
     """Returns the program `toolgate` beside this Python or in PATH."""
-    found = beside_python("toolgate") or shutil.which("toolgate")
+    # A relative entry means the working directory, which may have come with a download.
+    folders = [folder for folder in os.get_exec_path() if os.path.isabs(folder)]
+    found = beside_python("toolgate") or shutil.which("toolgate", path=os.pathsep.join(folders))
     if found is None:
         raise SettingsError(
             f"there is no program `toolgate` in {sysconfig.get_path('scripts')} or in PATH, which reads settings from "

@@ -2,7 +2,8 @@
 'use strict';
 // Runs the binary of this platform in the place of this process, or as its child where Node cannot replace itself.
 
-const { accessSync, constants } = require('node:fs');
+const { accessSync, constants, existsSync, realpathSync } = require('node:fs');
+const { basename, dirname, join } = require('node:path');
 
 const platform = `${process.platform}-${process.arch}`;
 const program = find();
@@ -15,19 +16,41 @@ else runAsChild();
 function find() {
   const name = `@toolgate/${platform}`;
   const { version, optionalDependencies } = require('../package.json');
+  const file = installed(`${name}/bin/toolgate`);
   try {
-    const file = require.resolve(`${name}/bin/toolgate`);
-    accessSync(file, constants.X_OK);
+    accessSync(file ?? '', constants.X_OK);
     return file;
   } catch (error) {
     const mend = !(name in optionalDependencies)
       ? `there is no binary for ${platform}, only for ${Object.keys(optionalDependencies).map((name) => name.slice(10)).join(', ')}`
-      : error.code === 'MODULE_NOT_FOUND'
+      : file === undefined
         ? `the package ${name} is not installed. npm leaves it out with --omit=optional or --no-optional, and if ` +
           `node_modules comes from another system. Install version ${version} of both again, with --include=optional`
         : `${error.path} cannot be executed (${error.code}). Delete node_modules and install toolgate again`;
     console.error(`error: ${mend}`);
     process.exit(70);
+  }
+}
+
+/** Returns a file of a package that is installed with this one: in it, or in a `node_modules` that this one is in. */
+function installed(file) {
+  if (process.versions.pnp) return resolved(file); // Yarn has no node_modules
+  // `require.resolve` would also ask NODE_PATH, which may name folders relative to the working directory.
+  let folder = dirname(realpathSync(__dirname));
+  const nested = join(folder, 'node_modules', file);
+  if (existsSync(nested)) return nested;
+  while (dirname(folder) !== folder) {
+    folder = dirname(folder);
+    if (basename(folder) === 'node_modules' && existsSync(join(folder, file))) return join(folder, file);
+  }
+  return undefined;
+}
+
+function resolved(file) {
+  try {
+    return require.resolve(file);
+  } catch {
+    return undefined;
   }
 }
 

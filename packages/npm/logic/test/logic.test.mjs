@@ -16,6 +16,7 @@ const offers = [{ server: 'bank', tools: [tool('pay', 'sends money'), tool('list
 
 test('names, arguments, masks, filters and calls in a text', () => {
   assert.deepEqual(logic.splitName('bank__pay'), { server: 'bank', tool: 'pay' });
+  assert.deepEqual(logic.splitName('mcp__bank__pay'), { server: 'bank', tool: 'pay' });
   assert.equal(logic.parseArguments('a: 1, b: 2').arguments, '{"a":1,"b":2}');
   const schema = { type: 'object', properties: { a: { type: 'string' } } };
   assert.equal(logic.parseArguments('a: 1', schema).arguments, '{"a":"1"}');
@@ -182,36 +183,55 @@ test('a file is read by toolgate, and what it says against it is the error', asy
   }
 });
 
-test('toolgate is found where npm has installed it, or else in PATH', async () => {
+test('toolgate is found where npm has installed it, or else in PATH, and never in the working directory', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'toolgate-logic-'));
   const besideLibrary = fileURLToPath(new URL('../node_modules', import.meta.url));
-  const [cwd, { PATH }] = [process.cwd(), process.env];
+  const [cwd, { PATH, NODE_PATH }] = [process.cwd(), process.env];
   const prints = (what) => `#!${process.execPath}\nprocess.stdout.write(${JSON.stringify(JSON.stringify(what))});\n`;
   const install = (modules, what) => {
     mkdirSync(join(modules, 'toolgate/bin'), { recursive: true });
     writeFileSync(join(modules, 'toolgate/package.json'), '{"bin": {"toolgate": "bin/toolgate.js"}}');
     writeFileSync(join(modules, 'toolgate/bin/toolgate.js'), prints(what)); // not executable: Node.js runs it
   };
+  const program = (place, what) => {
+    mkdirSync(place, { recursive: true });
+    writeFileSync(join(place, 'toolgate'), prints(what));
+    chmodSync(join(place, 'toolgate'), 0o755);
+  };
   try {
-    writeFileSync(join(folder, 'toolgate'), prints({ by: 'PATH' }));
-    chmodSync(join(folder, 'toolgate'), 0o755);
-    process.env.PATH = folder;
-    process.chdir(folder);
-    if (existsSync(join(besideLibrary, 'toolgate'))) {
-      await assert.rejects(settingsFromFile('a.yaml'), /toolgate\.js cannot read the settings of a.yaml/);
-    } else {
-      await assert.rejects(settingsFromFile('a.yaml'), /settings has "by"/);
-      install(besideLibrary, { beside: 'library' });
-      const reads = assert.rejects(settingsFromFile('a.yaml'), /settings has "beside"/);
-      await reads.finally(() => rmSync(join(besideLibrary, 'toolgate'), { recursive: true }));
+    const [work, bin] = [join(folder, 'work'), join(folder, 'bin')];
+    // Whatever a folder that came with a download may have.
+    program(work, { by: 'the working directory' });
+    program(join(work, 'bin'), { by: 'the working directory' });
+    install(join(work, 'node_modules'), { by: 'the working directory' });
+    program(join(work, 'node_modules/.bin'), { by: 'the working directory' });
+    process.chdir(work);
+    process.env.NODE_PATH = `node_modules:${join(work, 'node_modules')}`;
+    for (const path of ['', '.', ':', 'bin:.:./bin', `node_modules/.bin:${folder}/none`]) {
+      process.env.PATH = path;
+      if (existsSync(join(besideLibrary, 'toolgate'))) {
+        await assert.rejects(settingsFromFile('a.yaml'), /toolgate\.js cannot read the settings of a.yaml/);
+      } else {
+        await assert.rejects(settingsFromFile('a.yaml'), /there is no program `toolgate` to read a.yaml: Install it/, path);
+      }
+      await assert.rejects(settingsFromFile('a.yaml', { toolgate: 'toolgate' }), /there is no program `toolgate` to read/, path);
     }
-    install(join(folder, 'node_modules'), written);
-    assert.deepEqual(await settingsFromFile('a.yaml'), settingsFromJson(written));
-    await assert.rejects(settingsFromFile('a.yaml', { toolgate: join(folder, 'toolgate') }), /settings has "by"/);
+    program(bin, { by: 'PATH' });
+    process.env.PATH = `.:${bin}`;
+    await assert.rejects(settingsFromFile('a.yaml', { toolgate: 'toolgate' }), /settings has "by"/);
+    await assert.rejects(settingsFromFile('a.yaml', { toolgate: join(bin, 'toolgate') }), /settings has "by"/);
+    if (!existsSync(join(besideLibrary, 'toolgate'))) {
+      await assert.rejects(settingsFromFile('a.yaml'), /settings has "by"/);
+      install(besideLibrary, written);
+      const reads = settingsFromFile('a.yaml').finally(() => rmSync(join(besideLibrary, 'toolgate'), { recursive: true }));
+      assert.deepEqual(await reads, settingsFromJson(written));
+    }
     await assert.rejects(settingsFromFile('a.yaml', { tolgate: 'x' }), /options has no field tolgate; there are toolgate/);
   } finally {
     process.chdir(cwd);
     process.env.PATH = PATH;
+    if (NODE_PATH === undefined) delete process.env.NODE_PATH;
+    else process.env.NODE_PATH = NODE_PATH;
     rmSync(folder, { recursive: true });
   }
 });
