@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import platform
 from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Any
 
 from wasmtime import Config, Engine, Store, WasmtimeError
 from wasmtime import component as wasm
 
+from toolgate import cache
 from toolgate.errors import ComponentCrashed, Refused
 from toolgate.records import Case, fit, lift, lower
 from toolgate.types import FUNCTIONS
@@ -30,7 +32,7 @@ class Component:
         if file is None:
             self.component = packaged(self.engine)
         else:
-            self.component = wasm.Component.from_file(self.engine, os.fspath(file))
+            self.component = cache.load(self.engine, Path(file).read_bytes())
         self.linker = wasm.Linker(self.engine)
         # Its few imports are from WASI, and it calls them only to report a panic.
         self.linker.define_unknown_imports_as_traps(self.component)
@@ -45,7 +47,6 @@ def new_engine(portable: bool = False) -> Engine:
     """Returns an engine; a portable one compiles for other machines with this operating system and architecture."""
     config = Config()
     config.consume_fuel = True
-    config.cache = True  # compiling takes seconds, so wasmtime keeps the result
     if portable:
         # With an explicit target, only these features are used, and not all that this processor has.
         machine = platform.machine()
@@ -71,8 +72,7 @@ def packaged(engine: Engine) -> wasm.Component:
                 return wasm.Component.deserialize_file(engine, str(file))
         except WasmtimeError:
             pass  # it does not fit, so it is compiled here
-    with as_file(portable) as file:
-        return wasm.Component.from_file(engine, str(file))
+    return cache.load(engine, portable.read_bytes())
 
 
 def compile_portably(file: str | os.PathLike[str]) -> bytes:
