@@ -1,11 +1,11 @@
 //! Builds the guest for wasm32-wasip2 into OUT_DIR as `logic.wasm` and `client.wasm`, packed with DEFLATE, and tells the
-//! crate their digests.
+//! crate their digests. Lists the files of the WIT packages for the crate.
 //!
 //! If `TOOLGATE_COMPILED` names a folder, the machine code in it, which `toolgate component --compiled` wrote, becomes part
 //! of the program. So a release is built twice, and its first call does not wait for a compiler.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::{env, fs};
 
 use sha2::{Digest, Sha256};
@@ -20,27 +20,42 @@ fn main() {
     let host = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let out = PathBuf::from(variable("OUT_DIR"));
     println!("cargo:rerun-if-changed=build.rs");
+    list_wit(&host.join("wit"), &out.join("wit-logic.rs"));
+    list_wit(&host.join("wit/client"), &out.join("wit-client.rs"));
     // A packaged crate, which cargo has given this file, has no guest beside it: the components come with it.
     let packaged = host.join("Cargo.toml.orig").exists();
-    if !packaged {
-        prepare();
-    }
+    let built = if packaged { packaged_components(&host) } else { build_components(&host, &out) };
     println!("cargo:rerun-if-env-changed=TOOLGATE_COMPILED");
-    for (world, features) in WORLDS {
-        let built = if packaged {
-            println!("cargo:rerun-if-changed={world}.wasm");
-            host.join(format!("{world}.wasm"))
-        } else {
-            build_guest(&host, &out, features)
-        };
+    for ((world, _), built) in WORLDS.iter().zip(built) {
         let bytes = fs::read(&built).unwrap_or_else(|error| fail(&format!("cannot read {}: {error}", built.display())));
         write_packed(&out.join(format!("{world}.wasm.deflate")), &bytes);
         let digest = format!("{:x}", Sha256::digest(&bytes));
         println!("cargo:rustc-env=TOOLGATE_{}_DIGEST={digest}", world.to_uppercase());
-        if world == "logic" {
+        if *world == "logic" {
             write_packed(&out.join("logic.cwasm.deflate"), &compiled(&digest));
         }
     }
+}
+
+/// Writes a Rust expression for the contents of all WIT files in a folder, by name.
+fn list_wit(folder: &Path, expression: &Path) {
+    let entries = fs::read_dir(folder).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
+    let entries = entries.unwrap_or_else(|error| fail(&format!("cannot list {}: {error}", folder.display())));
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "wit") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    let mut code = String::from("&[\n");
+    for file in files {
+        code += &format!("    include_str!({:?}),\n", file.display().to_string());
+    }
+    code += "]\n";
+    fs::write(expression, code)
+        .unwrap_or_else(|error| fail(&format!("cannot write {}: {error}", expression.display())));
 }
 
 /// Writes a file that the crate includes and unpacks when it is needed: packed, they take a third.
@@ -72,19 +87,48 @@ fn prepare() {
     ensure_target();
 }
 
-/// Runs a cargo of its own for the guest and says where the component is; the next one takes its place.
-fn build_guest(host: &Path, out: &Path, features: &str) -> PathBuf {
+/// Returns the files that a packaged crate carries.
+fn packaged_components(host: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for (world, _) in WORLDS {
+        println!("cargo:rerun-if-changed={world}.wasm");
+        files.push(host.join(format!("{world}.wasm")));
+    }
+    files
+}
+
+/// Builds the components of all worlds at the same time, since the compiler spends most of it on one thread.
+fn build_components(host: &Path, out: &Path) -> Vec<PathBuf> {
+    prepare();
+    let mut builds = Vec::new();
+    for (world, features) in WORLDS {
+        // Each has a folder of its own: cargo lets only one build use a folder at a time.
+        let target_dir = out.join(format!("guest-{world}"));
+        builds.push((start_guest(host, out, &target_dir, features), target_dir));
+    }
+    let mut files = Vec::new();
+    let mut has_failed = false;
+    for (mut cargo, target_dir) in builds {
+        let status = cargo.wait().unwrap_or_else(|error| fail(&format!("cannot wait for the guest's cargo: {error}")));
+        has_failed |= !status.success();
+        files.push(target_dir.join(TARGET).join("release/toolgate_guest.wasm"));
+    }
+    if has_failed {
+        // The errors of the guest are worth more than one line, so cargo must print them.
+        std::process::exit(1);
+    }
+    files
+}
+
+/// Starts a cargo of its own for the guest.
+fn start_guest(host: &Path, out: &Path, target_dir: &Path, features: &str) -> Child {
     let sysroot = ask_rustc(&["--print", "sysroot"]).unwrap_or_else(|| fail("`rustc --print sysroot` fails"));
-    let target_dir = out.join("guest");
     let mut cargo = scrubbed(&variable("CARGO"));
     cargo.args(["build", "--release", "--locked", "--lib", "-p", "toolgate-guest", "--target", TARGET]);
     cargo.args(["--features", features]);
-    cargo.arg("--manifest-path").arg(host.join("../guest/Cargo.toml")).arg("--target-dir").arg(&target_dir);
-    // In development the component is built in a quarter of the time, and is larger; a release ships a small one.
-    let (lto, units) = if variable("PROFILE") == "release" { ("'fat'", 1) } else { ("'off'", 16) };
-    let linking = [format!("lto={lto}"), format!("codegen-units={units}")];
-    let settings = ["opt-level=2", "panic='abort'", "strip=true", "debug=false"];
-    for setting in settings.into_iter().chain(linking.iter().map(String::as_str)) {
+    cargo.arg("--manifest-path").arg(host.join("../guest/Cargo.toml")).arg("--target-dir").arg(target_dir);
+    // The same in every profile: a development build carries the component that a release ships.
+    for setting in ["opt-level=2", "panic='abort'", "strip=true", "debug=false", "lto='fat'", "codegen-units=1"] {
         cargo.args(["--config", &format!("profile.release.{setting}")]);
     }
     // Parsers of patterns and of YAML run seldom: they are made small.
@@ -104,12 +148,7 @@ fn build_guest(host: &Path, out: &Path, features: &str) -> PathBuf {
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     // What it prints would be taken for instructions to the outer cargo.
     cargo.stdout(Stdio::null());
-    match cargo.status() {
-        Ok(status) if status.success() => target_dir.join(TARGET).join("release/toolgate_guest.wasm"),
-        // The errors of the guest are worth more than one line, so cargo must print them.
-        Ok(_) => std::process::exit(1),
-        Err(error) => fail(&format!("cannot start cargo for the guest: {error}")),
-    }
+    cargo.spawn().unwrap_or_else(|error| fail(&format!("cannot start cargo for the guest: {error}")))
 }
 
 /// Adds the target where rustup can, and otherwise says what is missing.

@@ -51,17 +51,33 @@ pub enum NamingStyle {
     Fitted(Audience),
 }
 
-/// Replaces the first `__` by `.` if the name has no dot.
+/// Writes `server__tool` and `mcp__server__tool` as `server.tool`; a name with a dot stays as it is.
 pub fn normalize(name: &str) -> String {
-    if name.contains('.') { name.to_owned() } else { name.replacen("__", ".", 1) }
+    match server_and_tool(name) {
+        Some((server, tool)) => format!("{server}.{tool}"),
+        None => name.to_owned(),
+    }
 }
 
-/// Splits `server.tool` without a catalog.
+/// Splits `server.tool`, `server__tool` or `mcp__server__tool` without a catalog.
 pub fn split(name: &str) -> Result<ToolRef, NameError> {
-    match name.split_once('.') {
+    match server_and_tool(name) {
         Some((server, tool)) if is_word(server) && is_word(tool) => Ok(ToolRef::new(server, tool)),
         _ => Err(NameError::invalid(name)),
     }
+}
+
+/// Returns what is before and after the first separator: the only reading of a name without a catalog.
+fn server_and_tool(name: &str) -> Option<(&str, &str)> {
+    if name.contains('.') {
+        return name.split_once('.');
+    }
+    if let Some(rest) = name.strip_prefix("mcp__")
+        && rest.contains("__")
+    {
+        return rest.split_once("__");
+    }
+    name.split_once("__")
 }
 
 /// Reports whether a text is `[\w][\w-]*`, in ASCII.
@@ -112,11 +128,7 @@ fn splits<'a>(name: &'a str, separator: &str, found: &mut Vec<(&'a str, &'a str)
 
 /// Returns the server that a name most likely means, if it contains a separator.
 pub fn likely_server(name: &str) -> Option<&str> {
-    let name = match name.strip_prefix("mcp__") {
-        Some(rest) if rest.contains("__") => rest,
-        _ => name,
-    };
-    let (server, _) = name.split_once('.').or_else(|| name.split_once("__"))?;
+    let (server, _) = server_and_tool(name)?;
     Some(server)
 }
 
@@ -221,6 +233,31 @@ pub(crate) fn distance(name: &str, wanted: &[char]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_without_a_catalog_has_one_reading() {
+        for (name, server, tool) in [
+            ("a.b", "a", "b"),
+            ("a__b", "a", "b"),
+            ("mcp__a__b", "a", "b"),
+            ("mcp__a__b__c", "a", "b__c"),
+            ("a__b__c", "a", "b__c"),
+            ("a__b.c", "a__b", "c"),
+            ("mcp__a.b", "mcp__a", "b"),
+            ("mcp__a__b.c", "mcp__a__b", "c"),
+            ("mcp__a", "mcp", "a"),
+            ("mcp.a__b", "mcp", "a__b"),
+        ] {
+            assert_eq!(split(name), Ok(ToolRef::new(server, tool)), "{name}");
+            assert_eq!(normalize(name), format!("{server}.{tool}"));
+            assert_eq!(split(&normalize(name)), split(name), "{name}");
+            assert_eq!(likely_server(name), Some(server));
+            assert!(readings(name).contains(&(server, tool)), "{name}");
+        }
+        for name in ["mcp_a_b", "plain", "mcp__", "__b", "mcp____b", "mcp__a__"] {
+            assert_eq!(split(name).unwrap_err().problem, NameProblem::InvalidName, "{name}");
+        }
+    }
 
     #[test]
     fn the_first_double_underscore_becomes_a_dot_where_there_is_none() {

@@ -33,10 +33,10 @@ pub type LogicResult<T> = Result<T, LogicError>;
 
 /// All decisions of the logic.
 pub trait Decide {
-    /// Replaces the first `__` by `.` if the name has no dot.
+    /// Writes `server__tool` and `mcp__server__tool` as `server.tool`.
     fn normalize(&mut self, name: &str) -> LogicResult<String>;
 
-    /// Splits `server.tool`, without a catalog.
+    /// Splits `server.tool`, `server__tool` or `mcp__server__tool`, without a catalog.
     fn split(&mut self, name: &str) -> LogicResult<Result<ToolRef, naming::NameError>>;
 
     /// Gives each tool a name and a schema that the audience accepts.

@@ -1,6 +1,6 @@
 /** Makes the npm packages: `node packages/npm/pack.mjs --out DIR [--components DIR] [--binary FILE]… [--extras DIR] [--tools DIR]`.
 
-    --components DIR   DIR/logic.wasm becomes @toolgate/logic
+    --components DIR   DIR/logic.wasm becomes @toolgate/logic, with the WIT of this tree
     --binary FILE      becomes the package of its platform, such as @toolgate/linux-x64; may be repeated
     --extras DIR       completions and man pages, as they are below /usr/share; they become share/ of the package toolgate
     --tools DIR        where jco is, or will be installed; without it, the folder of this file
@@ -53,6 +53,7 @@ function packLogic(file) {
   if (!existsSync(file)) fail(`${file} is missing: toolgate component --out ${file}`);
   const folder = folderOf('logic', { description: 'The decisions of toolgate, for Node.js and browsers' });
   rmSync(join(folder, 'test'), { recursive: true });
+  cpSync(join(ROOT, 'wit'), join(folder, 'wit'), { recursive: true });
   const transpiled = join(folder, 'component');
   const jco = join(tools(), 'node_modules/.bin/jco');
   const flags = ['--name', 'logic', '--instantiation', 'sync', '--no-wasi-shim', '--quiet'];

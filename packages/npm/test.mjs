@@ -36,6 +36,13 @@ const work = mkdtempSync(join(tmpdir(), 'toolgate-npm-test-'));
 const prefix = join(work, 'prefix');
 const inherit = { cwd: prefix, stdio: 'inherit' };
 
+// Makes a component without code for a world of a contract, and prints the contract of that.
+const READ_WIT = `
+import { componentEmbed, componentNew, componentWit } from '@bytecodealliance/jco';
+const [witSource, world] = process.argv.slice(1);
+console.log(await componentWit(await componentNew(await componentEmbed({ dummy: true, witSource, world }))));
+`;
+
 try {
   test('the same inputs make the same bytes', () => {
     const [one, two] = ['one', 'two'].map((name) => {
@@ -56,6 +63,22 @@ try {
       if (!/(^|\/)package\.json$/.test(name)) continue;
       const { scripts, dependencies } = JSON.parse(readFileSync(join(prefix, 'node_modules', name), 'utf8'));
       assert.equal(scripts ?? dependencies, undefined, `${name} has scripts or dependencies`);
+    }
+  });
+
+  test('the package has the contract', () => {
+    const packed = join(prefix, 'node_modules/@toolgate/logic/wit');
+    assert.deepEqual(contract(packed), contract(join(ROOT, 'wit')));
+    assert.ok(contract(packed)['rules.wit'] && contract(packed)['client/world.wit']);
+  });
+
+  test('another parser reads the contract as the command prints it', () => {
+    const interfaces = (folder) => Object.keys(contract(folder)).filter((name) => !/\/|^world/.test(name)).map((name) => name.slice(0, -4));
+    const exported = { logic: interfaces(join(ROOT, 'wit')), client: ['tool-executor'] };
+    for (const [world, names] of Object.entries(exported)) {
+      const printed = execFileSync(toolgate, ['component', '--world', world, '--wit'], { encoding: 'utf8' });
+      const read = execFileSync(process.execPath, ['--input-type=module', '-e', READ_WIT, printed, world], { cwd: tools, encoding: 'utf8' });
+      for (const name of names) assert.match(read, new RegExp(`export toolgate:${world}/${name}@`), `${name} of ${world}: ${read}`);
     }
   });
 
@@ -121,6 +144,12 @@ try {
 function test(name, run) {
   console.log(`== ${name}`);
   run();
+}
+
+/** The WIT files of a folder, by name. */
+function contract(folder) {
+  const names = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.wit')).sort();
+  return Object.fromEntries(names.map((name) => [name, readFileSync(join(folder, name), 'utf8')]));
 }
 
 function node(...args) {

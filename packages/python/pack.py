@@ -1,6 +1,6 @@
 """Makes the wheel, without network: `python3 packages/python/pack.py --binary FILE --components DIR --out DIR`.
 
-The wheel has the command `toolgate`, and the library with the component `logic.wasm` of the folder. With `--compiled FILE`,
+The wheel has the command `toolgate`, and the library with the component `logic.wasm` of the folder and its WIT. With `--compiled FILE`,
 it also has that component's machine code, which `precompile.py` makes. With `--extras DIR`, it has completions and man pages: that
 folder has them as they are below `share` (`man/man1/toolgate.1`, …). The same files make the same bytes. It needs Python 3.11.
 """
@@ -55,6 +55,8 @@ def main():
 
     members = {f"toolgate/{file.name}": file.read_bytes() for file in sorted((HERE / "toolgate").glob("*.py"))}
     members["toolgate/py.typed"] = b""
+    for file in sorted((ROOT / "wit").rglob("*.wit")):
+        members[f"toolgate/{file.relative_to(ROOT).as_posix()}"] = file.read_bytes()
     members["toolgate/logic.wasm"] = (given.components / "logic.wasm").read_bytes()
     if given.compiled:
         members["toolgate/logic.cwasm"] = given.compiled.read_bytes()

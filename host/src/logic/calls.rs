@@ -27,12 +27,12 @@ type LogicResult<T> = Result<T, LogicError>;
 
 /// `naming`
 impl Instance {
-    /// Replaces the first `__` by `.` if the name has no dot.
+    /// Writes `server__tool` and `mcp__server__tool` as `server.tool`.
     pub fn normalize(&mut self, name: &str) -> LogicResult<String> {
         self.call(|logic, store| logic.toolgate_logic_naming().call_normalize(store, name))
     }
 
-    /// Splits `server.tool`, without a catalog.
+    /// Splits `server.tool`, `server__tool` or `mcp__server__tool`, without a catalog.
     pub fn split(&mut self, name: &str) -> LogicResult<Result<ToolRef, naming::NameError>> {
         self.call(|logic, store| logic.toolgate_logic_naming().call_split(store, name))
     }

@@ -36,7 +36,7 @@ export class Logic {
   millis: number;
   /** Asks any question: `logic.ask(({ naming }) => naming.normalize('a__b'))`. */
   ask<T>(question: (interfaces: Interfaces) => T): T;
-  /** Reads the name of a tool in any form that models use, and returns its server and its own name. */
+  /** Splits `server.tool`, `server__tool` or `mcp__server__tool` without knowing the servers. */
   splitName(name: string): ToolRef;
   /** Reads what a model wrote as arguments; `arguments` of the answer is a JSON text, so that no digit is lost. */
   parseArguments(text: string, schema?: JsonOrValue): Parsed;

@@ -58,7 +58,7 @@ export class Logic {
   }
 
   splitName(name) {
-    return this.ask(({ naming }) => naming.split(naming.normalize(name)));
+    return this.ask(({ naming }) => naming.split(name));
   }
 
   parseArguments(text, schema) {

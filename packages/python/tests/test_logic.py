@@ -43,6 +43,7 @@ class Questions(unittest.TestCase):
 
     def test_names_lead_to_tools(self):
         self.assertEqual(self.logic.split_name("files__read"), ToolRef(server="files", tool="read"))
+        self.assertEqual(self.logic.split_name("mcp__files__read"), ToolRef(server="files", tool="read"))
         self.assertEqual(self.logic.resolve_name("send_mail", TOOLS, bare_names=True).tool.server, "mail")
         with self.assertRaisesRegex(Refused, "Available tools: read"):
             self.logic.resolve_name("files.write", TOOLS)

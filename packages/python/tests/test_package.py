@@ -124,6 +124,10 @@ class Package(unittest.TestCase):
             self.assertIn("toolgate-0.1.0.data/data/share/man/man1/toolgate.1", wheel.namelist())
             for name in ("types.py", "py.typed", "logic.wasm"):
                 self.assertIn(f"toolgate/{name}", wheel.namelist())
+            for file in (PACKAGE.parents[1] / "wit").rglob("*.wit"):
+                name = file.relative_to(PACKAGE.parents[1]).as_posix()
+                self.assertEqual(wheel.read(f"toolgate/{name}"), file.read_bytes(), name)
+            self.assertIn("toolgate/wit/client/world.wit", wheel.namelist())
 
     @unittest.skipIf(sys.version_info < (3, 11), "pack.py needs Python 3.11")
     def test_the_platform_of_a_program_is_read_from_it(self):

@@ -77,8 +77,8 @@ class Logic:
         return self.masked("mask-json", text, groups, patterns, custom)
 
     def split_name(self, name: str) -> ToolRef:
-        """Splits `server.tool` or `server__tool` without knowing the servers."""
-        tool: ToolRef = self.ask("naming", "split", self.ask("naming", "normalize", name))
+        """Splits `server.tool`, `server__tool` or `mcp__server__tool` without knowing the servers."""
+        tool: ToolRef = self.ask("naming", "split", name)
         return tool
 
     def resolve_name(self, name: str, tools: Tools, bare_names: bool = False) -> Route:

@@ -173,8 +173,7 @@ fn offer_tools(
     let mut offers: BTreeMap<&str, Vec<Tool>> =
         servers.0.iter().map(|(id, server)| (id.as_str(), server.tools())).collect();
     for case in &cases.cases {
-        let name = logic.normalize(&case.call)?;
-        let Ok(named) = logic.split(&name)? else { continue };
+        let Ok(named) = logic.split(&case.call)? else { continue };
         let Some(server) = config.servers.iter().find(|server| server.id == named.server) else { continue };
         let tools = offers.entry(&server.id).or_default();
         if !tools.iter().any(|tool| tool.name == named.tool) {

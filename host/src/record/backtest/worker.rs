@@ -239,10 +239,7 @@ impl<'a> BacktestWorker<'a> {
         let place = match meant {
             Some(tool) => Some(tool),
             // The filter may also name a tool that never existed, in any form.
-            None => {
-                let name = replayer.logic().normalize(&record.name)?;
-                replayer.logic().split(&name)?.ok()
-            }
+            None => replayer.logic().split(&record.name)?.ok(),
         };
         if let Some(ToolRef { server, tool }) = place {
             names.extend([".", "__"].map(|between| format!("{server}{between}{tool}")));
