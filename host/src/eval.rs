@@ -17,7 +17,8 @@ use op_result::OpError;
 pub use shapes::{EvalServer, EvalServers, EvalTool};
 
 /// The operations with an example each, for `--help`.
-pub const HELP: &str = r#"Each line is one JSON object with an "op", and gets one line: {"ok": …} or {"error": "…"}.
+pub const HELP: &str = r#"Each line is one JSON object with an "op", and gets one line: {"ok": …} or {"error": "…", "code": "…", "trace": […]}.
+The schema of a tool is its "schema", "inputSchema" or "input_schema".
 
   {"op":"normalize","name":"a__b"}
   {"op":"split","name":"a.b"}
@@ -45,8 +46,11 @@ pub fn run(logic: &mut impl Decide, input: impl Read, mut output: impl Write) ->
     while let Some(line) = reader.next().map_err(EvalError::Input)? {
         let answer = match line {
             EvalLine::Text(line) => answer(logic, line),
-            EvalLine::TooLong => EvalReply::Error(format!("the line is longer than {MAX_LINE} bytes")).to_json(),
-            EvalLine::NotUtf8 => EvalReply::Error("the line is not UTF-8".to_owned()).to_json(),
+            EvalLine::TooLong => {
+                let error = format!("the line is longer than {MAX_LINE} bytes");
+                EvalReply::Error(OpError::invalid_line(error)).to_json()
+            }
+            EvalLine::NotUtf8 => EvalReply::Error(OpError::invalid_line("the line is not UTF-8".to_owned())).to_json(),
         };
         output.write_all(answer.as_bytes()).and_then(|()| output.write_all(b"\n")).map_err(EvalError::Output)?;
         // Flush only if no further line is buffered: interactive callers get each answer at once, and bulk input stays
@@ -71,18 +75,18 @@ pub enum EvalError {
 
 /// Answers one line with one line.
 pub fn answer(logic: &mut impl Decide, line: &str) -> String {
-    match op_of(line).map_err(OpError).and_then(|op| ops::run(logic, op.as_deref(), line)) {
-        Ok(ok) => EvalReply::Ok(&ok).to_json(),
-        Err(OpError(text)) => EvalReply::Error(text).to_json(),
+    match op_of(line).map_err(OpError::invalid_line).and_then(|op| ops::run(logic, op.as_deref(), line)) {
+        Ok(ok) => EvalReply::Ok { ok: &ok }.to_json(),
+        Err(error) => EvalReply::Error(error).to_json(),
     }
 }
 
 /// The answer to one line.
 #[derive(Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(untagged)]
 enum EvalReply<'a> {
-    Ok(&'a RawValue),
-    Error(String),
+    Ok { ok: &'a RawValue },
+    Error(OpError),
 }
 
 impl EvalReply<'_> {

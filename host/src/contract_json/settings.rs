@@ -205,7 +205,7 @@ pub(crate) struct ToolJson {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "inputSchema", alias = "input_schema", skip_serializing_if = "Option::is_none")]
     schema: Option<JsonText>,
     #[serde(default)]
     annotations: Annotations,

@@ -197,7 +197,7 @@ pub(super) fn resolve(logic: &mut impl Decide, op: GateOp) -> OpResult {
             Ok(CallPlan { tool, arguments, trace, .. }) => {
                 json_result(&EvalRoute { tool, arguments: raw(arguments)?, trace })
             }
-            Err(result) => Err(result.text.into()),
+            Err(result) => Err(result.into()),
         }
     })
 }

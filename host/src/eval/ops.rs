@@ -82,6 +82,7 @@ fn split(logic: &mut impl Decide, NameOp { name, .. }: NameOp) -> OpResult {
 
 op_fields!(ArgumentsOp {
     text: String,
+    #[serde(alias = "inputSchema", alias = "input_schema")]
     schema: Option<Box<RawValue>>,
 });
 
@@ -111,6 +112,7 @@ op_fields!(ReadCallsOp {
 #[serde(deny_unknown_fields, expecting = "an object with name and input_schema")]
 struct ReadTool {
     name: String,
+    #[serde(alias = "inputSchema", alias = "schema")]
     input_schema: Option<Box<RawValue>>,
 }
 
@@ -137,6 +139,7 @@ struct SearchedTool {
     server: String,
     name: String,
     description: Option<String>,
+    #[serde(alias = "inputSchema", alias = "schema")]
     input_schema: Option<Box<RawValue>>,
 }
 
@@ -269,6 +272,7 @@ op_fields!(FitOp {
 struct EvalCandidate {
     server: String,
     tool: String,
+    #[serde(alias = "inputSchema", alias = "input_schema")]
     schema: Option<Box<RawValue>>,
 }
 

@@ -31,6 +31,36 @@ fn eval_answers_each_line_and_goes_on_after_errors() {
 }
 
 #[test]
+fn eval_errors_have_a_code_and_the_trace_of_the_decision() {
+    for (line, code, trace) in [
+        ("nonsense", "invalid-line", ""),
+        ("{\"op\":\"what\"}", "invalid-line", ""),
+        ("{\"op\":\"fit\",\"target\":\"no\",\"tools\":[]}", "invalid-line", ""),
+        (r#"{"op":"mask","groups":["no"],"text":"x"}"#, "invalid-masks", ""),
+        (r#"{"op":"extract","result":[]}"#, "unreadable-result", ""),
+        (r#"{"op":"read-calls","text":"f(1)","tools":[{"name":"f"}]}"#, "unreadable-text", ""),
+        (
+            r#"{"op":"resolve","servers":{"a":{"tools":["x"]}},"selection":{"servers":[]},"call":{"name":"a.x"}}"#,
+            "invalid-settings",
+            "",
+        ),
+        (r#"{"op":"resolve","servers":{"a":{"tools":["x"]}},"call":{"name":"b.x"}}"#, "unknown-server", "b.x"),
+        (
+            r#"{"op":"resolve","servers":{"a":{"tools":["x"],"deny":["x"]}},"call":{"name":"a.x"}}"#,
+            "not-allowed",
+            "denied by",
+        ),
+    ] {
+        let answer = toolgate(&["eval"], line).json();
+        assert!(answer["error"].is_string(), "{answer}");
+        assert_eq!(answer["code"], code, "{answer}");
+        let notes: Vec<&str> = answer["trace"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect();
+        assert!(notes.join(" ").contains(trace), "{answer}");
+        assert_eq!(notes.is_empty(), trace.is_empty(), "{answer}");
+    }
+}
+
+#[test]
 fn route_shows_an_example_where_nothing_is_asked() {
     let output = toolgate(&["route"], "");
     assert_eq!(output.code, 0);
