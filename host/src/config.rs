@@ -62,7 +62,7 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
         _ => foreign::read(&document, &found)?,
     };
     let digest = Some(sha256(text.as_bytes()));
-    Ok(Config { file: Some(file.to_path_buf()), shape, settings, servers, notices, digest })
+    Ok(Config { file: Some(file.to_path_buf()), shape, settings, servers, notices, digest, trusted_env_files: None })
 }
 
 /// Returns the configuration to use without a file: the demo server of this program, whose path is `command`.
@@ -81,6 +81,7 @@ pub fn demo(command: String) -> Config {
         servers: vec![server],
         notices: Vec::new(),
         digest: None,
+        trusted_env_files: None,
     }
 }
 

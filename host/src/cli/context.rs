@@ -12,6 +12,7 @@ use crate::config::duration::{self, DurationUnit};
 use crate::config::lineage::{self, Role};
 use crate::config::model::Config;
 use crate::config::nearest;
+use crate::config::resolve::env_file_digests;
 use crate::config::search::{self, ConfigLocation, SearchResult};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
@@ -142,15 +143,20 @@ fn find_config(
         SearchResult::File { path, found_in } => {
             // Read the file once, so that the text that is checked is the text that is used.
             let text = config::read_text(&path).map_err(CliError::usage)?;
+            let mut config = config::parse(&text, &path).map_err(CliError::usage);
             // An unreadable file runs nothing; the error of reading it comes below.
-            let runs = starts_programs || config::parse(&text, &path).is_ok_and(|found| found.settings.allow_commands);
+            let runs = starts_programs || config.as_ref().is_ok_and(|found| found.settings.allow_commands);
             if found_in == ConfigLocation::WorkingDirectory && runs {
-                trust::check(&path, &text, variables)?;
+                let env_files = config.as_ref().map(|found| env_file_digests(found, variables)).unwrap_or_default();
+                trust::check(&path, &text, &env_files, variables)?;
+                if let Ok(config) = &mut config {
+                    config.trusted_env_files = Some(env_files);
+                }
             }
             if found_in != ConfigLocation::Flag {
                 style::write_note(&format!("using {}", path.display()));
             }
-            let config = config::parse(&text, &path).map_err(CliError::usage)?;
+            let config = config?;
             config.notices.iter().for_each(|notice| style::write_notice(&notice.to_string()));
             Ok((config, Some(ConfigFile { path, found_in, text })))
         }
@@ -212,10 +218,17 @@ impl CliContext {
         Ok(CliContext { gate, only: servers.server, printer: Printer(Arc::clone(secrets)) })
     }
 
-    /// Returns the selected servers.
+    /// Returns the selected servers, each by the connection that calls would use: only the gate knows the session.
     pub(super) fn requested_links(&self) -> Vec<Arc<Link>> {
-        let asked = |id: &str| self.only.is_empty() || self.only.iter().any(|only| only == id);
-        self.gate.registry().links().iter().filter(|link| asked(link.id())).cloned().collect()
+        let mut links = Vec::new();
+        for link in self.gate.registry().links().iter() {
+            if !self.only.is_empty() && !self.only.iter().any(|only| only == link.id()) {
+                continue;
+            }
+            let of_gate = if link.server().enabled { self.gate.link(link.id()) } else { None };
+            links.push(of_gate.unwrap_or_else(|| Arc::clone(link)));
+        }
+        links
     }
 
     /// Returns the selected servers that are enabled.

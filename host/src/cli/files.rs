@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use crate::config;
 use crate::config::import::ImportClient;
+use crate::config::resolve::env_file_digests;
 use crate::config::search::{self, SearchResult};
 use crate::config::trust::TrustStore;
 use crate::config::variables::Variables;
@@ -35,7 +36,8 @@ pub(super) fn trust(args: &TrustArgs, flag: Option<&Path>) -> Result<ExitCode, C
     };
     let text = config::read_text(&path).map_err(CliError::usage)?;
     let config = config::parse(&text, &path).map_err(CliError::usage)?;
-    TrustStore::user(&variables).trust(&path, text.as_bytes())?;
+    let env_files = env_file_digests(&config, &variables);
+    TrustStore::user(&variables).trust(&path, text.as_bytes(), &env_files)?;
     let servers = table::count_of(config.servers.len() as u64, "server");
     style::write_stderr(format_args!("trusted {} with {servers}", style::clean(&path.display().to_string())));
     Ok(ExitCode::SUCCESS)

@@ -13,7 +13,7 @@ use crate::config::client_files::{ClientScope, client_files};
 use crate::config::import::ImportClient;
 use crate::config::loosened::find_loosened;
 use crate::config::model::{Config, ServerAuth};
-use crate::config::resolve::known_secrets;
+use crate::config::resolve::{env_file_digests, known_secrets};
 use crate::config::search::{self, SearchResult};
 use crate::config::secrets::Secrets;
 use crate::config::trust::TrustStore;
@@ -233,7 +233,9 @@ fn write(out: &Path, yaml: &str, new: &Config, is_default: bool, variables: &Var
 
 /// Trusts a configuration that was written for the user just now.
 pub(super) fn trust(file: &Path, text: &str, variables: &Variables) {
-    if let Err(error) = TrustStore::user(variables).trust(file, text.as_bytes()) {
+    let config = config::parse(text, file);
+    let env_files = config.map(|config| env_file_digests(&config, variables)).unwrap_or_default();
+    if let Err(error) = TrustStore::user(variables).trust(file, text.as_bytes(), &env_files) {
         style::write_warning(&style::clean(&format!("{} is not trusted: {error}", file.display())));
     }
 }

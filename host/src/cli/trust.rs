@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::config;
 use crate::config::model::ServerConfig;
+use crate::config::resolve::EnvFileDigests;
 use crate::config::secrets::Secrets;
 use crate::config::trust::{TrustChange, TrustStore};
 use crate::config::variables::Variables;
@@ -14,17 +15,22 @@ use super::terminal::TerminalPrompter;
 
 /// Refuses an untrusted file in the working directory: it may come from somebody else's project and start any program.
 /// On a terminal, asks; for a file that was trusted before, says what changed.
-pub(super) fn check(path: &Path, text: &str, variables: &Variables) -> Result<(), CliError> {
+pub(super) fn check(
+    path: &Path,
+    text: &str,
+    env_files: &EnvFileDigests,
+    variables: &Variables,
+) -> Result<(), CliError> {
     let store = TrustStore::user(variables);
-    if store.is_trusted(path, text.as_bytes()) {
+    if store.is_trusted(path, text.as_bytes(), env_files) {
         return Ok(());
     }
     let shown = path.display();
-    let changes = store.changes(path, text).map(|changes| describe(&changes, path, text));
+    let changes = store.changes(path, text, env_files).map(|changes| describe(&changes, path, text));
     let since = changes.map(|changes| format!("since you trusted {shown}:\n{changes}\n")).unwrap_or_default();
     let question = format!("{since}{shown} can start programs on this machine. Trust it as it is now? [y/N] ");
     match TerminalPrompter::confirm(&question) {
-        Some(true) => Ok(store.trust(path, text.as_bytes())?),
+        Some(true) => Ok(store.trust(path, text.as_bytes(), env_files)?),
         Some(false) => Err(CliError::Usage(format!("{shown} is not trusted"))),
         None => Err(CliError::Usage(format!(
             "{shown} was found in the working directory and is not trusted yet; look at it, then run `toolgate trust`, \

@@ -94,8 +94,15 @@ pub fn import(client: ImportClient, text: &str, file: &Path) -> Result<ImportedC
     let document = document::read(text, &Arc::from(file))?;
     let (found, settings, mut servers, notices) = read(client, &document, file)?;
     servers.iter_mut().for_each(rebase_command);
-    let config =
-        Config { file: Some(file.to_path_buf()), shape: found.shape, settings, servers, notices, digest: None };
+    let config = Config {
+        file: Some(file.to_path_buf()),
+        shape: found.shape,
+        settings,
+        servers,
+        notices,
+        digest: None,
+        trusted_env_files: None,
+    };
     let of_all = foreign::settings_entries(&document.root, &found).map(|entry| (entry.key.as_str(), &entry.value));
     let yaml = write::yaml(&config, client.name(), of_all);
     Ok(ImportedConfig { yaml, is_empty: config.servers.is_empty(), notices: config.notices })

@@ -15,6 +15,7 @@ mod texts;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::resolve::EnvFileDigests;
 pub use crate::logic::types::Annotations;
 pub use crate::logic::types::filtering::DestructivePolicy;
 pub use crate::logic::types::recovery::RetryPolicy;
@@ -48,6 +49,8 @@ pub struct Config {
     pub notices: Vec<Notice>,
     /// The SHA-256 digest of the file's text; `None` for the built-in configuration.
     pub digest: Option<[u8; 32]>,
+    /// The env files as the user trusted them; `None` if the file needs no trust.
+    pub trusted_env_files: Option<EnvFileDigests>,
 }
 
 /// The format of a configuration file, named after the client that writes it.

@@ -1,5 +1,6 @@
 //! Resolves a server as written in a file into an endpoint: expands variables, checks values and makes paths absolute.
 
+mod env_files;
 mod gateway;
 mod known;
 mod oauth;
@@ -15,6 +16,7 @@ mod tests;
 use super::model::{Config, Problem, ServerConfig, TransportKind};
 use super::variables::Variables;
 use crate::transport::endpoint::Endpoint;
+pub use env_files::{EnvFileDigests, env_file_digests};
 pub use gateway::{ResolvedGateway, ResolvedToken, SessionKey, StoreUrl, check_tokens, resolve_gateway, resolve_store};
 pub use known::known_secrets;
 pub use oauth::{ResolvedOAuth, resolve_oauth};

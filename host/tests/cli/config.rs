@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::place::{Place, TOOLGATE, demo};
+use crate::place::{Place, TOOLGATE, and, demo};
 
 fn servers() -> String {
     json!({"mcpServers": {"mine": demo()}}).to_string()
@@ -31,6 +31,31 @@ fn a_file_of_the_working_directory_is_used_once_it_is_trusted() {
         place.file(&format!("work/{name}"), servers + "\n");
         place.run(&["tools"]).ends(2).says(&refusal);
     }
+}
+
+#[test]
+fn what_an_env_file_sets_is_trusted_with_the_file_that_names_it() {
+    let place = Place::new();
+    let servers = json!({"mine": and(demo(), json!({"envFile": ".env"})), "other": demo()});
+    place.file("work/mcp.json", json!({"mcpServers": servers}).to_string());
+    place.file("work/.env", "MODE=fast\n");
+    place.run(&["tools"]).ends(2).says("is not trusted yet");
+    place.run(&["trust"]).ends(0);
+    place.run(&["tools"]).ends(0).prints("mine__echo");
+    for content in ["LD_PRELOAD=./evil.so\n", "MODE=fast\nPATH=.\n", "MODE=slow\n", ""] {
+        place.file("work/.env", content);
+        for command in [&["tools"][..], &["call", "other.echo", "text: x"], &["check", "--server", "other"]] {
+            place.run(command).ends(2).says("is not trusted yet").says("the env file ").says("/.env changed");
+        }
+        place.run(&["trust"]).ends(0);
+        place.run(&["tools"]).ends(0).prints("mine__echo");
+    }
+    std::fs::remove_file(place.path("work/.env")).unwrap();
+    place.run(&["call", "other.echo", "text: x"]).ends(2).says("/.env changed");
+    place.run(&["trust"]).ends(0);
+    place.run(&["call", "other.echo", "text: x"]).ends(0);
+    place.file("work/.env", "NODE_OPTIONS=--require=./evil.js\n");
+    place.run(&["call", "other.echo", "text: x"]).ends(2).says("/.env changed");
 }
 
 #[cfg(unix)]

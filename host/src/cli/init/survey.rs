@@ -7,6 +7,7 @@ use crate::config;
 use crate::config::ConfigError;
 use crate::config::client_files::{ClientFile, ClientScope, client_files};
 use crate::config::import::merge::{ClientServers, Merge, Merged, read_servers};
+use crate::config::resolve::env_file_digests;
 use crate::config::search::{self, SearchResult};
 use crate::config::trust::TrustStore;
 use crate::config::variables::Variables;
@@ -80,7 +81,7 @@ impl Survey {
         match found {
             Err(error) => report.error = Some(error.to_string()),
             Ok((text, found)) => {
-                report.trusted = !report.project || TrustStore::user(variables).is_trusted(&file.path, text.as_bytes());
+                report.trusted = !report.project || is_trusted(&file.path, &text, variables);
                 report.notices = found.notices.iter().map(ToString::to_string).collect();
                 let outcomes = self.merge.add(file, &found, report.trusted);
                 let rows = found.servers.iter().zip(outcomes);
@@ -170,4 +171,11 @@ fn read(file: &ClientFile, out: &Path, variables: &Variables) -> Option<Result<(
         Ok(text) => text,
     };
     Some(read_servers(file, &text, out, variables).map(|found| (text, found)))
+}
+
+/// Reports whether the user trusts a file as it is now, with its env files.
+fn is_trusted(file: &Path, text: &str, variables: &Variables) -> bool {
+    let config = config::parse(text, file);
+    let env_files = config.map(|config| env_file_digests(&config, variables)).unwrap_or_default();
+    TrustStore::user(variables).is_trusted(file, text.as_bytes(), &env_files)
 }

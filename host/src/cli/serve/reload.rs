@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::config;
 use crate::config::loosened::find_loosened;
-use crate::config::resolve::{ResolvedShadow, ResolvedToken, StoreUrl};
+use crate::config::resolve::{ResolvedShadow, ResolvedToken, StoreUrl, env_file_digests};
 use crate::config::search::ConfigLocation;
 use crate::config::secrets::Secrets;
 use crate::config::trust::TrustStore;
@@ -242,10 +242,17 @@ impl Reloader {
             }
             let text = config::read_text(&path).map_err(wrong)?;
             let free = found_in != ConfigLocation::WorkingDirectory;
-            if !free && !TrustStore::user(&variables).is_trusted(&path, text.as_bytes()) {
-                return Err(ReloadError::Untrusted);
+            let mut config = config::parse(&text, &path).map_err(wrong);
+            if !free {
+                let env_files = config.as_ref().map(|found| env_file_digests(found, &variables)).unwrap_or_default();
+                if !TrustStore::user(&variables).is_trusted(&path, text.as_bytes(), &env_files) {
+                    return Err(ReloadError::Untrusted);
+                }
+                if let Ok(config) = &mut config {
+                    config.trusted_env_files = Some(env_files);
+                }
             }
-            let config = config::parse(&text, &path).map_err(wrong)?;
+            let config = config?;
             let setup = GatewaySetup::new(&args, config, &variables);
             setup.map(|setup| (setup, text)).map_err(|failure| ReloadError::Invalid(failure.to_string()))
         };

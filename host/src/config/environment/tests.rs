@@ -26,6 +26,7 @@ fn config(servers: Vec<ServerConfig>) -> Config {
         servers,
         notices: Vec::new(),
         digest: None,
+        trusted_env_files: None,
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::env_files::{self, EnvFileDigests};
 use crate::config::environment::parse_dotenv;
 use crate::config::expand::{ExpandError, ExpandRules, ExpandScope, expand, read_text_file, resolve_path};
 use crate::config::model::{Config, FilePosition, FileShape, Problem, ServerConfig, TransportKind, UnexpandedText};
@@ -22,7 +23,8 @@ pub(super) fn resolve_with<T>(
     let folders = base_folders(config.file.as_deref(), variables);
     let scope = ExpandScope { session, ..expand_scope(config, variables, &folders) };
     let mut secrets = Secrets::default();
-    match fill(&mut ConfigResolver { server, path, scope, secrets: &mut secrets }) {
+    let trusted_env_files = config.trusted_env_files.as_ref();
+    match fill(&mut ConfigResolver { server, path, scope, trusted_env_files, secrets: &mut secrets }) {
         Ok(filled) => Ok((filled, secrets)),
         // A problem names files, and part of a path may be a secret.
         Err(problem) => Err(Problem { text: secrets.redact(&problem.text).into_owned(), ..problem }),
@@ -65,10 +67,11 @@ pub(super) fn with_env_file<T>(
     fill: impl FnOnce(&mut ConfigResolver<'_>) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
     let env_file = env_file(resolver)?;
-    let ConfigResolver { server, path, scope, .. } = *resolver;
+    let ConfigResolver { server, path, scope, trusted_env_files, .. } = *resolver;
     fill(&mut ConfigResolver {
         server,
         path,
+        trusted_env_files,
         scope: ExpandScope { env_file: &env_file, ..scope },
         secrets: &mut *resolver.secrets,
     })
@@ -114,6 +117,9 @@ fn env_file(resolver: &mut ConfigResolver<'_>) -> Result<BTreeMap<String, String
     let Some(located) = &resolver.server.env_file else { return Ok(BTreeMap::new()) };
     let path = resolver.path(located)?;
     let text = read_text_file(&path).map_err(|error| resolver.problem(located, error))?;
+    if let Some(trusted) = resolver.trusted_env_files {
+        env_files::check(trusted, &path, &text).map_err(|why| resolver.problem(located, why))?;
+    }
     let in_file = |error| resolver.problem(located, format_args!("file {path:?}: {error}"));
     let variables = parse_dotenv(&text).map_err(in_file)?;
     variables.iter().for_each(|(name, value)| resolver.secrets.add_variable(name, value));
@@ -139,6 +145,8 @@ pub(super) struct ConfigResolver<'a> {
     pub server: &'a ServerConfig,
     /// The path of the server in the file.
     pub path: &'a str,
+    /// The env files as the user trusted them, if the file needs trust.
+    pub trusted_env_files: Option<&'a EnvFileDigests>,
     /// The values for placeholders.
     pub scope: ExpandScope<'a>,
     /// The secrets found so far.

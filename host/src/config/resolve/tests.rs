@@ -32,7 +32,15 @@ fn stdio(command: &str) -> ServerConfig {
 
 fn config(file: &str) -> Config {
     let (shape, settings) = (FileShape::Native, Settings::default());
-    Config { file: Some(file.into()), shape, settings, servers: Vec::new(), notices: Vec::new(), digest: None }
+    Config {
+        file: Some(file.into()),
+        shape,
+        settings,
+        servers: Vec::new(),
+        notices: Vec::new(),
+        digest: None,
+        trusted_env_files: None,
+    }
 }
 
 fn try_resolve(server: &ServerConfig, environment: &[(&str, &str)]) -> Result<Endpoint, Problem> {
@@ -248,6 +256,29 @@ fn a_program_gets_its_arguments_variables_and_folder() {
     server.env_file = Some(located("env_file", "no.env"));
     let problem = resolve(&server, &config, &variables, None).unwrap_err();
     assert!(problem.to_string().contains("servers.fs.env_file: file "), "{problem}");
+}
+
+#[test]
+fn an_env_file_of_a_file_that_needs_trust_is_read_as_it_was_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    let env_file = folder.path().join(".env");
+    std::fs::write(&env_file, "RUN=good\n").unwrap();
+    let mut server = stdio("${RUN}");
+    server.env_file = Some(located("env_file", ".env"));
+    let mut config = config(&folder.path().join("toolgate.yaml").display().to_string());
+    config.servers = vec![server.clone()];
+    let variables = Variables::of_test(&[]);
+    config.trusted_env_files = Some(env_file_digests(&config, &variables));
+    assert_eq!(program(resolve(&server, &config, &variables, None)).0.command, "good");
+    std::fs::write(&env_file, "RUN=evil\nPATH=.\n").unwrap();
+    let problem = resolve(&server, &config, &variables, None).unwrap_err().to_string();
+    assert!(problem.contains("has changed since you trusted it"), "{problem}");
+    server.env_file = Some(located("env_file", "other.env"));
+    std::fs::write(folder.path().join("other.env"), "RUN=good\n").unwrap();
+    let problem = resolve(&server, &config, &variables, None).unwrap_err().to_string();
+    assert!(problem.contains("is not among those that you trusted"), "{problem}");
+    config.trusted_env_files = None;
+    assert_eq!(program(resolve(&server, &config, &variables, None)).0.command, "good");
 }
 
 #[test]
