@@ -51,6 +51,8 @@ pub enum Failure {
     Connect(String),
     /// The server's program does not exist, so waiting does not help; the text says how to fix that.
     NoProgram(String),
+    /// The configuration of the server is wrong, so waiting does not help; the text says where and how.
+    Misconfigured(String),
     /// The server did not complete the handshake in time.
     NotReady {
         /// The method that was not answered.
@@ -180,6 +182,7 @@ impl RequestError {
             }
             Failure::Connect(text)
             | Failure::NoProgram(text)
+            | Failure::Misconfigured(text)
             | Failure::Abandoned(text)
             | Failure::Protocol(text)
             | Failure::NeedsAuth(text)
@@ -214,7 +217,9 @@ impl From<&Failure> for types::Failure {
             Failure::Cancelled => types::Failure::Cancelled,
             // Nobody waits any longer, as when a deadline has passed.
             Failure::Timeout { .. } | Failure::Stopped => types::Failure::Timeout,
-            Failure::Connect(why) | Failure::NoProgram(why) => types::Failure::Connect(why.clone()),
+            Failure::Connect(why) | Failure::NoProgram(why) | Failure::Misconfigured(why) => {
+                types::Failure::Connect(why.clone())
+            }
             Failure::NotReady { method, after, .. } => {
                 types::Failure::Connect(format!("no answer to {method} within {after:?}"))
             }
@@ -253,7 +258,9 @@ impl fmt::Display for Failure {
             Failure::Cancelled => f.write_str("cancelled"),
             Failure::Timeout { method, after } => write!(f, "no answer to {method} within {after:?}"),
             Failure::Stopped => f.write_str("the gateway was stopped"),
-            Failure::Connect(why) | Failure::NoProgram(why) => write!(f, "cannot connect: {why}"),
+            Failure::Connect(why) | Failure::NoProgram(why) | Failure::Misconfigured(why) => {
+                write!(f, "cannot connect: {why}")
+            }
             Failure::NotReady { method, after, stderr } => {
                 write!(f, "no answer to {method} within {after:?}")?;
                 write_stderr_tail(f, stderr)

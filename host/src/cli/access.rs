@@ -21,8 +21,8 @@ use crate::logic::types::filtering::Rules;
 use crate::registry::{Link, Unavailable};
 
 use super::context::{CliContext, ServerArgs, check_configured};
-use super::error::{CliError, REFUSED, SERVER_UNAVAILABLE};
-use super::requests::{ServerResults, UnansweredServer};
+use super::error::{CliError, REFUSED};
+use super::requests::{self, ServerResults, UnansweredServer};
 use super::style;
 use report::{AccessReport, ReportFormat, ReportRows};
 
@@ -33,7 +33,7 @@ With --diff, FILE is the new configuration. The command lists what it grants and
 --fail-on names such a change. The list includes who becomes an admin, and who may use the gateway over HTTP without a \
 token. A tool that newly needs approval counts as taken. Servers that cannot be reached with one of the \
 configurations are listed; what they would grant is unknown, and the command exits with 3 if it found nothing \
-worse.
+worse, or with 2 if the configuration of one of them is wrong.
 
 Examples:
   toolgate access                                     who, what, by which rule
@@ -68,7 +68,7 @@ pub(super) struct Args {
     /// What agents have seen, for rules: labels=LABEL,LABEL
     #[arg(long, value_name = "CONTEXT")]
     context: Vec<String>,
-    /// Exit with 3 if any server cannot be used
+    /// Exit with 3 if any server cannot be used, or with 2 if its configuration is wrong
     #[arg(long)]
     strict: bool,
 }
@@ -124,14 +124,14 @@ pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, C
     let opens = other.as_ref().is_some_and(|other| needs_token(other) != needs_token(&config));
     let asked = collect_tools(context, args).await;
     let access = find_access(&mut logic, &config, &asked, opens, &labels)?;
-    let reachable = asked.failed.is_empty();
+    let reached = reached_all(&asked.failed);
     let Some(other) = other else {
         check_principals(args, &[&access])?;
         let wanted = AccessFilter::new(args, &mut logic, access.rows())?;
         let rows = access.rows().filter(|(name, tool, right)| wanted.matches(name, tool, &[*right]));
         let report = AccessReport::new(ReportRows::rights(rows), asked.failed, registry.unmatched_rules());
         report::print(context, format, &report)?;
-        return Ok(end(false, reachable || !args.strict));
+        return Ok(if args.strict { reached } else { ExitCode::SUCCESS });
     };
     registry.set_servers(other)?;
     let then = collect_tools(context, args).await;
@@ -151,22 +151,19 @@ pub(super) async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, C
         ChangeDirection::Taken => args.fail_on.contains(&FailOn::Taken),
     };
     let fails = found.iter().any(|change| counts(change.direction()));
-    let compared = reachable && then.failed.is_empty();
     let mut failed = asked.failed;
     let first: BTreeSet<_> = failed.iter().map(|failed| failed.server.clone()).collect();
     failed.extend(then.failed.into_iter().filter(|then| !first.contains(&then.server)));
+    // A change that `--fail-on` names counts more than a server that cannot be used.
+    let code = if fails { ExitCode::from(REFUSED) } else { reached_all(&failed) };
     let report = AccessReport::new(ReportRows::changes(&found), failed, registry.unmatched_rules());
     report::print(context, format, &report)?;
-    Ok(end(fails, compared))
+    Ok(code)
 }
 
-/// Returns the exit code: a change named by `--fail-on` counts more than an unreachable server.
-fn end(fails: bool, all: bool) -> ExitCode {
-    match (fails, all) {
-        (true, _) => ExitCode::from(REFUSED),
-        (false, false) => ExitCode::from(SERVER_UNAVAILABLE),
-        (false, true) => ExitCode::SUCCESS,
-    }
+/// Returns success if no server failed.
+fn reached_all(failed: &[UnansweredServer]) -> ExitCode {
+    if failed.is_empty() { ExitCode::SUCCESS } else { requests::unusable_code(failed) }
 }
 
 /// Loads the configuration to compare with.
@@ -194,13 +191,13 @@ fn find_access(
 
 /// Asks the current servers for their tools concurrently, and warns about servers that cannot be used.
 async fn collect_tools(context: &CliContext, args: &Args) -> CollectedTools {
-    let wanted = |link: &&Arc<Link>| {
-        let only = &args.servers.server;
-        link.server().enabled && (only.is_empty() || only.iter().any(|id| id == link.id()))
-    };
-    let links = context.gate.registry().links();
-    let tools =
-        links.iter().filter(wanted).map(|link| async move { (Arc::clone(link), tools_of(context, link).await) });
+    let only = &args.servers.server;
+    let mut links = context.enabled_links();
+    links.retain(|link| only.is_empty() || only.iter().any(|id| id == link.id()));
+    let tools = links.into_iter().map(|link| async move {
+        let tools = tools_of(context, &link).await;
+        (link, tools)
+    });
     let asked = ServerResults::new(context, futures_util::future::join_all(tools).await);
     CollectedTools { offers: asked.answered.into_iter().map(|(_, tools)| tools).collect(), failed: asked.failed }
 }

@@ -112,7 +112,16 @@ pub(super) async fn run(
             style::write_note("the arguments look like JSON, but end early");
         }
     }
-    Ok(ExitCode::from(error::exit_code(called.result.code)))
+    Ok(ExitCode::from(exit_code(&called)))
+}
+
+/// Returns the exit code of a call; a server that cannot be used because its entry is wrong is a wrong configuration.
+fn exit_code(called: &CallOutcome) -> u8 {
+    let failure = called.failure.as_ref().map(|failed| &failed.failure);
+    if called.result.code == Code::ServerUnavailable && matches!(failure, Some(Cause::Misconfigured(_))) {
+        return error::USAGE;
+    }
+    error::exit_code(called.result.code)
 }
 
 async fn make(context: &CliContext, args: &Args, call: WrittenCall) -> Result<CallOutcome, CliError> {

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::context::{CliContext, ServerArgs};
-use super::error::{CliError, SERVER_UNAVAILABLE};
+use super::error::{CliError, SERVER_UNAVAILABLE, USAGE};
 
 /// A server that cannot be used.
 #[derive(Serialize, Deserialize)]
@@ -20,6 +20,17 @@ pub(super) struct UnansweredServer {
     pub server: String,
     /// Why it cannot be used.
     pub reason: String,
+    /// Whether its configuration is wrong, and not the server.
+    #[serde(skip)]
+    pub is_misconfigured: bool,
+}
+
+/// Returns the exit code of a command that cannot do without these servers.
+pub(super) fn unusable_code(failed: &[UnansweredServer]) -> ExitCode {
+    if failed.iter().any(|failed| failed.is_misconfigured) {
+        return ExitCode::from(USAGE);
+    }
+    ExitCode::from(SERVER_UNAVAILABLE)
 }
 
 /// The answers of all servers.
@@ -41,12 +52,16 @@ impl<T> ServerResults<T> {
                 Ok(found) => answered.push((link, found)),
                 Err(why) => {
                     context.warn_unusable(&link, &why);
-                    failed.push(UnansweredServer { server: link.id().to_owned(), reason: why.to_string() });
+                    failed.push(UnansweredServer {
+                        server: link.id().to_owned(),
+                        reason: why.to_string(),
+                        is_misconfigured: matches!(why, Unavailable::Problem(_)),
+                    });
                 }
             }
         }
         let unusable = answered.is_empty() && !failed.is_empty();
-        let code = if unusable { ExitCode::from(SERVER_UNAVAILABLE) } else { ExitCode::SUCCESS };
+        let code = if unusable { unusable_code(&failed) } else { ExitCode::SUCCESS };
         ServerResults { answered, failed, code }
     }
 }
@@ -100,10 +115,14 @@ pub(super) fn member_text(item: &JsonObject, name: &str) -> Option<String> {
 /// Returns the error for something that no server has; a server that could not be reached may have it.
 pub(super) fn not_found(failed: &[UnansweredServer], text: String) -> CliError {
     let away: Vec<_> = failed.iter().map(|failed| failed.server.as_str()).collect();
-    match away.as_slice() {
-        [] => CliError::NotFound(text),
-        away => CliError::Unavailable(format!("{text} (these servers could not be reached: {})", away.join(", "))),
+    if away.is_empty() {
+        return CliError::NotFound(text);
     }
+    let text = format!("{text} (these servers could not be reached: {})", away.join(", "));
+    if failed.iter().any(|failed| failed.is_misconfigured) {
+        return CliError::Usage(text);
+    }
+    CliError::Unavailable(text)
 }
 
 /// Parses a server's result into a type; a result that does not fit is the server's fault.
@@ -150,6 +169,7 @@ pub(super) fn request_error(context: &CliContext, link: &Link, failed: &RequestE
 pub(super) fn unavailable_error(context: &CliContext, link: &Link, why: &Unavailable) -> CliError {
     match why {
         Unavailable::Failed(failed) | Unavailable::NeedsAuth(failed) => request_error(context, link, failed),
+        Unavailable::Problem(_) => CliError::Usage(context.clean(&format!("server {:?}: {why}", link.id()))),
         _ => CliError::Unavailable(context.clean(&format!("server {:?}: {why}", link.id()))),
     }
 }

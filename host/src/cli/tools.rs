@@ -20,11 +20,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::context::{CliContext, ServerArgs};
-use super::error::{CliError, SERVER_UNAVAILABLE};
+use super::error::CliError;
 use super::printer::Printer;
 use super::read::CallableTools;
 use super::remote::{GatewayArgs, RemoteGateway};
-use super::requests::{ServerResults, UnansweredServer};
+use super::requests::{self, ServerResults, UnansweredServer};
 use super::{style, table};
 use entry::ToolEntry;
 
@@ -42,7 +42,7 @@ pub(super) struct Args {
     /// Print them for this API, with names and schemas that it accepts
     #[arg(long, value_enum)]
     format: Option<ApiFormat>,
-    /// Exit with 3 if any server cannot be used
+    /// Exit with 3 if any server cannot be used, or with 2 if its configuration is wrong
     #[arg(long)]
     strict: bool,
     // Last, because its help heading applies to all options that follow.
@@ -140,7 +140,7 @@ pub(super) async fn run_at_gateway(
     let mut entries: Vec<_> =
         tools.into_iter().filter_map(ToolEntry::from_json).filter(|tool| asked(&tool.server)).collect();
     let failed: Vec<_> = failed.into_iter().filter(|failed| asked(&failed.server)).collect();
-    for UnansweredServer { server, reason } in &failed {
+    for UnansweredServer { server, reason, .. } in &failed {
         remote.printer.warn(&format!("server {server:?}: {reason}"));
     }
     let is_there = |id: &&String| {
@@ -178,17 +178,17 @@ async fn ask_gateway(remote: &RemoteGateway) -> Result<ToolsOutput, CliError> {
 /// Returns the tools of a gateway as a model may call them.
 pub(super) async fn gateway_tools(remote: &RemoteGateway) -> Result<CallableTools, CliError> {
     let ToolsOutput { tools, failed } = ask_gateway(remote).await?;
-    for UnansweredServer { server, reason } in &failed {
+    for UnansweredServer { server, reason, .. } in &failed {
         remote.printer.warn(&format!("server {server:?}: {reason}"));
     }
     let entries = tools.into_iter().filter_map(ToolEntry::from_json);
     Ok(CallableTools::new(entries.map(|entry| (entry.name, entry.tool, entry.schema)).collect()))
 }
 
-/// Returns 3 if no server can be used, or if one cannot and that matters.
+/// Returns an error if no server can be used, or if one cannot and that matters.
 fn exit_code(args: &Args, failed: &[UnansweredServer], any: bool) -> ExitCode {
     let is_unusable = !failed.is_empty() && (args.strict || !any);
-    if is_unusable { ExitCode::from(SERVER_UNAVAILABLE) } else { ExitCode::SUCCESS }
+    if is_unusable { requests::unusable_code(failed) } else { ExitCode::SUCCESS }
 }
 
 fn print(

@@ -372,16 +372,17 @@ impl<'a> CallRunner<'a> {
             connected.map(drop).map_err(|unavailable| unavailable.to_failed())
         });
         let outcomes = futures_util::future::join_all(connect).await;
-        let mut failures = outcomes.into_iter().filter_map(Result::err);
-        match failures.next() {
-            Some(failed) if failures.count() + 1 == servers.len() => {
-                // With several servers, nobody knows which one the call was for.
-                self.unavailable_link =
-                    servers.first().filter(|_| servers.len() == 1).and_then(|server| self.gate.link(server));
-                self.note_failure(failed)
-            }
-            _ => Event::Connected,
+        let mut failures: Vec<RequestError> = outcomes.into_iter().filter_map(Result::err).collect();
+        if failures.is_empty() || failures.len() < servers.len() {
+            return Event::Connected;
         }
+        // With several servers, nobody knows which one the call was for.
+        self.unavailable_link =
+            servers.first().filter(|_| servers.len() == 1).and_then(|server| self.gate.link(server));
+        // Of several reasons, the caller can mend a wrong configuration.
+        let place = failures.iter().position(|failed| matches!(failed.failure, Failure::Misconfigured(_)));
+        let failed = failures.swap_remove(place.unwrap_or(0));
+        self.note_failure(failed)
     }
 
     async fn reconnect(&mut self, server: &str) -> Event {

@@ -354,6 +354,7 @@ fn classify_failure(failed: RequestError, wire: Wire) -> ProbeFailure {
         | Failure::Cancelled
         | Failure::Connect(_)
         | Failure::NoProgram(_)
+        | Failure::Misconfigured(_)
         | Failure::NeedsAuth(_)
         | Failure::NotReady { .. }
         | Failure::QueueFull(_)

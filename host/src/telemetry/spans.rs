@@ -129,7 +129,7 @@ fn kind(failure: &Failure) -> &'static str {
         Failure::Cancelled => "cancelled",
         Failure::Timeout { .. } => "timeout",
         Failure::Stopped => "stopped",
-        Failure::Connect(_) | Failure::NoProgram(_) => "connect",
+        Failure::Connect(_) | Failure::NoProgram(_) | Failure::Misconfigured(_) => "connect",
         Failure::NotReady { .. } => "not_ready",
         Failure::Closed => "closed",
         Failure::Exited(_) => "exited",

@@ -171,10 +171,49 @@ fn a_wrong_configuration_of_a_server_is_not_a_server_that_is_down() {
     for (server, code) in [
         (json!({"comand": "python3"}), 2),
         (json!({"command": "python3", "env": {"A": "${NOT_SET_HERE}"}}), 2),
+        (json!({"command": "python3", "timeouts": {"call": "soon"}}), 2),
+        (json!({"url": "http://127.0.0.1:1/mcp", "headers": {"Authorization": "${NOT_SET_HERE}"}}), 2),
         (json!({"command": "no-such-program-here"}), 3),
         (fixture("ends-at-once"), 3),
     ] {
-        Place::with(json!({"one": server, "demo": demo()})).run(&["check"]).ends(code);
+        let place = Place::with(json!({"one": server, "demo": demo()}));
+        for (command, expected) in [
+            (&["check"][..], code),
+            (&["check", "--server", "one"], code),
+            (&["call", "one.x"], code),
+            (&["call", "one__x", "--json"], code),
+            (&["tools"], 0),
+            (&["tools", "--json"], 0),
+            (&["tools", "--strict"], code),
+            (&["tools", "--server", "one"], code),
+            (&["resources", "--server", "one"], code),
+            (&["prompts", "--server", "one"], code),
+            (&["access"], 0),
+            (&["access", "--strict"], code),
+            (&["call", "demo.echo", "text: hello"], 0),
+            (&["check", "--server", "demo"], 0),
+        ] {
+            let ran = place.run(command);
+            assert_eq!(ran.code, expected, "{server} {command:?}: {ran:?}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_is_told_the_session_works_in_every_command() {
+    for more in [
+        json!({"env": {"SESSION": "{{.SESSION_ID}}"}}),
+        json!({"env": {"SESSION": "x-{{.SESSION_ID}}"}, "shared": false}),
+        json!({"eager": true, "env": {"SESSION": "{{.SESSION_ID}}"}}),
+    ] {
+        let place = Place::with(json!({"named": and(demo(), more)}));
+        place.run(&["check"]).ends(0).prints("✓ named");
+        place.run(&["tools"]).ends(0).prints("named__echo");
+        place.run(&["tools", "--strict", "--json"]).ends(0).prints("named__add");
+        place.run(&["resources"]).ends(0).prints("demo://readme");
+        place.run(&["prompts"]).ends(0).prints("greet");
+        place.run(&["access", "--strict"]).ends(0).prints("echo");
+        place.run(&["call", "named.echo", "text: hello"]).ends(0).prints("hello");
     }
 }
 

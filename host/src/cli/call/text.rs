@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Args, WrittenCall, make, make_at_gateway};
+use super::{Args, WrittenCall, exit_code, make, make_at_gateway};
 use crate::cli::context::CliContext;
 use crate::cli::error::{self, CliError};
 use crate::cli::printer::Printer;
@@ -16,7 +16,6 @@ use crate::cli::style;
 use crate::cli::tools::gateway_tools;
 use crate::json::to_raw;
 use crate::logic::Supervisor;
-use crate::logic::types::execution::Code;
 use crate::logic::types::reading::ReadCall;
 use crate::session::Session;
 
@@ -32,7 +31,7 @@ pub(super) async fn run(
     let mut observations = Observations::new(context, args);
     for call in calls(text, &CallableTools::of(&context.gate)?, logic)? {
         let called = make(context, args, call).await?;
-        observations.add(called.result.code, &called.result.text, &called.as_json())?;
+        observations.add(exit_code(&called), &called.result.text, &called.as_json())?;
     }
     observations.end()
 }
@@ -48,7 +47,7 @@ pub(super) async fn run_at_gateway(
     let mut observations = Observations::new(&remote.printer, args);
     for call in calls(text, &gateway_tools(remote).await?, logic)? {
         let answered = make_at_gateway(remote, session, args, call, logic).await?;
-        observations.add(answered.code, &answered.text, &answered.to_json())?;
+        observations.add(error::exit_code(answered.code), &answered.text, &answered.to_json())?;
     }
     observations.end()
 }
@@ -76,9 +75,9 @@ impl<'a> Observations<'a> {
         Observations { printer, json: args.servers.json.then(Vec::new), code: 0 }
     }
 
-    fn add(&mut self, code: Code, text: &str, json: &impl Serialize) -> Result<(), CliError> {
+    fn add(&mut self, code: u8, text: &str, json: &impl Serialize) -> Result<(), CliError> {
         if self.code == 0 {
-            self.code = error::exit_code(code);
+            self.code = code;
         }
         match &mut self.json {
             Some(all) => all.push(to_raw(json)),

@@ -49,6 +49,7 @@ impl Unavailable {
             }
             Unavailable::RestartFailed(failed) => Failure::RestartFailed(failed.to_string()),
             Unavailable::Restarting => Failure::Restarting,
+            Unavailable::Problem(problem) => Failure::Misconfigured(problem.to_string()),
             other => Failure::Connect(other.to_string()),
         };
         RequestError::unsent(failure)
