@@ -132,6 +132,14 @@ test('a package that is missing is named, with the command that installs it', li
   const { status, stderr } = run();
   assert.equal(status, 70);
   assert.match(stderr, /^error: the package @toolgate\/\S+ is not installed.*Install version \d\S+ of both again, with --include=optional/);
+  // Nor is it taken from the working directory, whatever the environment says.
+  const work = join(home, 'work');
+  const planted = join(work, 'node_modules', `@toolgate/${process.platform}-${process.arch}`, 'bin');
+  mkdirSync(planted, { recursive: true });
+  writeFileSync(join(planted, 'toolgate'), '#!/bin/sh\necho planted\n', { mode: 0o755 });
+  const misled = { encoding: 'utf8', cwd: work, env: { ...env, NODE_PATH: 'node_modules', PATH: `.:${env.PATH}` } };
+  const found = spawnSync(NODE, [join(folder, 'bin/toolgate.js'), '--version'], misled);
+  assert.deepEqual([found.status, found.stdout], [70, '']);
   const other = join(home, 'other.cjs');
   writeFileSync(other, "Object.defineProperty(process, 'platform', { value: 'beos' });\n");
   assert.match(run('--require', other).stderr, /^error: there is no binary for beos-\w+, only for linux-x64, /);

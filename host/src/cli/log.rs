@@ -49,6 +49,8 @@ pub(super) fn start(
             let usual = at_level(level.into());
             // People who change the configuration want to see how its reload ends.
             let usual = usual.with_target("toolgate::cli::serve", level.max(Level::INFO));
+            // A tool that is new or has changed may be an attack.
+            let usual = usual.with_target("toolgate::tools", level.max(Level::INFO));
             // People who try a shadow policy want to see what it would decide differently.
             let usual = usual.with_target("toolgate::shadow", level.max(Level::INFO));
             if shows_calls { usual.with_target("toolgate::calls", level.max(Level::INFO)) } else { usual }

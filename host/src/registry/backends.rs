@@ -265,13 +265,15 @@ impl GateBackend {
         for note in notes {
             match note {
                 execution::OfferNote::Changed(catalog::ToolChange { tool, change }) => {
-                    info!(server, "{}", describe_change(&tool, change));
                     changes.push(ServerToolChange { server: server.to_owned(), tool, change });
                 }
                 // An older configuration that calls still use may not know a server that was added later.
                 execution::OfferNote::UnknownServer(_) if !is_current => {}
                 other => warn!(server, "{}", describe_note(&other)),
             }
+        }
+        if !changes.is_empty() && tools.begin_telling() {
+            log_changes(server, &changes);
         }
         Ok(changes)
     }
@@ -280,6 +282,20 @@ impl GateBackend {
         lock(&self.tools_by_server)
     }
 }
+
+/// Logs what changed with a list of tools. A new or changed tool may be an attack, so the command line shows this target
+/// by default.
+fn log_changes(server: &str, changes: &[ServerToolChange]) {
+    for ServerToolChange { tool, change, .. } in changes.iter().take(MAX_TOLD_CHANGES) {
+        info!(target: "toolgate::tools", server, "{}", describe_change(tool, *change));
+    }
+    if changes.len() > MAX_TOLD_CHANGES {
+        info!(target: "toolgate::tools", server, "{} more tools changed", changes.len() - MAX_TOLD_CHANGES);
+    }
+}
+
+/// The most changes of one list that are logged one by one.
+const MAX_TOLD_CHANGES: usize = 20;
 
 /// Describes a note on a list of tools.
 fn describe_note(note: &execution::OfferNote) -> String {

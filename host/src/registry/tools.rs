@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::logic::types::Tool;
 use crate::session::Listing;
@@ -19,6 +20,8 @@ pub struct ToolList {
     pub offered: Arc<[Tool]>,
     /// The places of the definitions, sorted by their names.
     by_name: Box<[u32]>,
+    /// Whether the log says what changed with this list.
+    is_told: AtomicBool,
 }
 
 impl ToolList {
@@ -28,7 +31,12 @@ impl ToolList {
         let mut by_name: Box<[u32]> = (0u32..).zip(&definitions).map(|(place, _)| place).collect();
         // Stable, so that the first of several tools of one name comes first.
         by_name.sort_by_key(|place| &definitions[*place as usize].name);
-        ToolList { listing, number, definitions, offered: offered.into(), by_name }
+        ToolList { listing, number, definitions, offered: offered.into(), by_name, is_told: AtomicBool::new(false) }
+    }
+
+    /// Returns true for the first caller, who says in the log what changed with this list: all gates see the same.
+    pub(super) fn begin_telling(&self) -> bool {
+        !self.is_told.swap(true, Ordering::Relaxed)
     }
 
     /// Returns the list that these tools were read from.

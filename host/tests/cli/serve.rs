@@ -1,12 +1,13 @@
 //! Tests `toolgate serve` from the sides of its client and of the person who starts it.
 
 use std::os::unix::fs::PermissionsExt;
+use std::time::Instant;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::place::{Place, Ran, TOOLGATE, and, demo, fixture, fixture_with};
-use crate::serving::{Serving, Web, appears, hello};
+use crate::serving::{LONG, Serving, Web, appears, hello};
 
 /// The messages of a client that says hello and calls a tool, one a line.
 fn greeting_and_call(name: &str, arguments: Value) -> String {
@@ -32,6 +33,46 @@ fn what_was_asked_is_answered_though_the_input_has_ended() {
     assert_eq!(answer(&ran, 0)["result"]["serverInfo"]["name"], "toolgate");
     assert_eq!(answer(&ran, 1)["result"]["content"][0]["text"], "slept for 0.2 seconds");
 }
+
+#[test]
+fn a_tool_that_is_new_is_logged_by_default_and_once() {
+    let place = Place::with(json!({"a": fixture("list-changed")}));
+    let mut serving = Serving::greet(&place, &[]);
+    assert_eq!(serving.tools(), ["a__grow"]);
+    assert_eq!(serving.call("a__grow")["result"]["content"][0]["text"], "grown_1");
+    serving.told("notifications/tools/list_changed");
+    assert!(serving.tools().contains(&"a__grown_1".to_owned()));
+    serving.logged(&["tool \"grown_1\" is new", "a"]);
+    serving.end();
+
+    // Each client has a view of its own, and all of them see the same tools.
+    let tokens = json!([{"principal": "ann", "token": ANN}, {"principal": "bob", "token": BOB, "servers": ["a"]}]);
+    let place = Place::configured(&json!({"servers": {"a": fixture("list-changed")}, "gateway": {"tokens": tokens}}));
+    let serving = Serving::start(&place, &["--http", "127.0.0.1:0"]);
+    let address = serving.address();
+    let clients = [ANN, BOB].map(|token| {
+        let mut client = Web { address: &address, token: Some(token), session: None };
+        client.greet();
+        assert_eq!(client.tools().unwrap(), ["a__grow"]);
+        client
+    });
+    let grow = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "a__grow"}});
+    for tool in ["grown_1", "grown_2"] {
+        assert_eq!(clients[0].post(&grow).status, 200);
+        for client in &clients {
+            let since = Instant::now();
+            while !client.tools().unwrap().contains(&format!("a__{tool}")) {
+                assert!(since.elapsed() < LONG, "{tool} is not listed");
+            }
+        }
+        serving.logged(&[&format!("tool \"{tool}\" is new")]);
+    }
+    let later = serving.logged_so_far();
+    assert!(!later.iter().any(|line| line.contains("is new")), "{later:#?}");
+}
+
+const ANN: &str = "ann-0123456789abcdef";
+const BOB: &str = "bob-0123456789abcdef";
 
 #[test]
 fn what_takes_longer_than_the_grace_is_cancelled_and_says_so() {
