@@ -36,7 +36,7 @@ pub struct Route {
 pub enum NoRoute {
     /// No such tool exists.
     Unknown(NameError),
-    /// The tool exists but is denied; the error reads as if it did not exist.
+    /// A server that the caller may know about has the tool, but it may not be used; the error says what may be.
     Hidden(NameError, Rc<str>, Rc<Entry>),
 }
 
@@ -122,6 +122,8 @@ pub struct Catalog {
     style: NamingStyle,
     exposed: OnceCell<Exposure>,
     shortened: OnceCell<Vec<Exposure>>,
+    /// The names that tools would have that may not be used.
+    hidden: OnceCell<Vec<Exposure>>,
 }
 
 impl Catalog {
@@ -134,8 +136,16 @@ impl Catalog {
                 listed.push((Rc::from(id), None));
             }
         }
-        let (exposed, shortened) = (OnceCell::new(), OnceCell::new());
-        Catalog { servers: listed, withdrawn: BTreeMap::new(), order, bare_names, style, exposed, shortened }
+        Catalog {
+            servers: listed,
+            withdrawn: BTreeMap::new(),
+            order,
+            bare_names,
+            style,
+            exposed: OnceCell::new(),
+            shortened: OnceCell::new(),
+            hidden: OnceCell::new(),
+        }
     }
 
     /// Builds a table of these tools, without any access rules.
@@ -201,6 +211,7 @@ impl Catalog {
     fn forget_names(&mut self) {
         self.exposed = OnceCell::new();
         self.shortened = OnceCell::new();
+        self.hidden = OnceCell::new();
     }
 
     /// Reports whether a server has a tool.
@@ -263,7 +274,7 @@ impl Catalog {
     /// Finds the one tool that the name means, among those that may be used.
     ///
     /// Exact names come first, then every form of every tool, then names shortened for providers. `selects` says which
-    /// servers the caller may know about.
+    /// servers the caller may know about: to it, a tool of any other server does not exist.
     pub fn resolve(
         &self,
         name: &str,
@@ -276,9 +287,11 @@ impl Catalog {
             return Ok(Route { server, tool, note: format!("name {name:?} is the listed name of a tool") });
         }
         let mut matches = self.forms(name);
+        matches.retain(|(server, _)| selects(server));
         let bare = matches.is_empty() && self.bare_names;
         if bare {
-            matches.extend(self.servers.iter().filter_map(|(id, _)| self.tool(id, name)));
+            let selected = self.servers.iter().filter(|(id, _)| selects(id));
+            matches.extend(selected.filter_map(|(id, _)| self.tool(id, name)));
         }
         let found = matches.len();
         let hidden = matches.first().copied();
@@ -290,17 +303,18 @@ impl Catalog {
                 let note = format!("name {name:?} means tool {:?} of server {server:?}{form}{only}", tool.tool.name);
                 Ok(Route { server: Rc::clone(server), tool: Rc::clone(tool), note })
             }
-            ([], None) => self
-                .resolve_shortened(name, &visible)
-                .ok_or_else(|| NoRoute::Unknown(self.explain(name, may_use, selects))),
-            ([], Some((server, entry))) => {
-                let error = if selects(server) {
-                    NameError::unknown_tool(&entry.tool.name, server, &self.available(server, may_use))
-                } else {
-                    NameError::unknown_server(server, &self.servers(selects))
-                };
-                Err(NoRoute::Hidden(error, Rc::clone(server), Rc::clone(entry)))
+            ([], None) => {
+                let shortened = self.shortened.get_or_init(|| shortened_names(&visible().collect::<Vec<_>>()));
+                if let Some((server, tool)) = find_one(shortened, name) {
+                    return Ok(Route { server, tool, note: format!("name {name:?} was shortened for a provider") });
+                }
+                let hidden = self.hidden.get_or_init(|| self.hidden_names(may_use, selects));
+                match find_one(hidden, name) {
+                    Some((server, entry)) => Err(self.hidden_tool(server, entry, may_use)),
+                    None => Err(NoRoute::Unknown(self.explain(name, may_use, selects))),
+                }
             }
+            ([], Some((server, entry))) => Err(self.hidden_tool(Rc::clone(server), Rc::clone(entry), may_use)),
             (several, _) => {
                 let meanings: Vec<String> =
                     several.iter().map(|(server, tool)| format!("{server}.{}", tool.tool.name)).collect();
@@ -314,23 +328,19 @@ impl Catalog {
         naming::readings(name).into_iter().filter_map(|(server, tool)| self.tool(server, tool)).collect()
     }
 
-    /// Looks the name up among names shortened for each provider without a prefix.
-    fn resolve_shortened<'a, I>(&'a self, name: &str, visible: &dyn Fn() -> I) -> Option<Route>
-    where
-        I: Iterator<Item = (&'a Rc<str>, &'a Rc<Entry>)>,
-    {
-        let tables = self.shortened.get_or_init(|| {
-            let style = |&target| NamingStyle::Fitted(Audience { target, prefix: String::new() });
-            Target::ALL.iter().map(style).map(|style| Exposure::new(&style, visible())).collect()
-        });
-        let mut found: Vec<_> = tables.iter().filter_map(|table| table.find(name)).collect();
-        found.dedup_by(|(_, a), (_, b)| Rc::ptr_eq(a, b));
-        match found.pop() {
-            Some((server, tool)) if found.is_empty() => {
-                Some(Route { server, tool, note: format!("name {name:?} was shortened for a provider") })
-            }
-            _ => None,
-        }
+    /// Returns the names that tools would have that may not be used, of servers that the caller may know about.
+    fn hidden_names(&self, may_use: &dyn Fn(&str, &Tool) -> bool, selects: &dyn Fn(&str) -> bool) -> Vec<Exposure> {
+        let hidden = self.all().filter(|(server, entry)| selects(server) && !may_use(server, &entry.tool));
+        let hidden: Vec<_> = hidden.collect();
+        let mut tables = shortened_names(&hidden);
+        tables.push(Exposure::new(&self.style, hidden.into_iter()));
+        tables
+    }
+
+    /// Says that a tool may not be used, and which tools of its server may be.
+    fn hidden_tool(&self, server: Rc<str>, entry: Rc<Entry>, may_use: &dyn Fn(&str, &Tool) -> bool) -> NoRoute {
+        let error = NameError::unknown_tool(&entry.tool.name, &server, &self.available(&server, may_use));
+        NoRoute::Hidden(error, server, entry)
     }
 
     /// Lists the servers whose tools are unknown and that could give the name another meaning.
@@ -378,6 +388,28 @@ impl Catalog {
     fn servers(&self, selects: &dyn Fn(&str) -> bool) -> Vec<&str> {
         self.servers.iter().map(|(id, _)| &**id).filter(|id| selects(id)).collect()
     }
+}
+
+/// Returns the names of tools, shortened for each provider without a prefix.
+fn shortened_names(tools: &[(&Rc<str>, &Rc<Entry>)]) -> Vec<Exposure> {
+    let mut tables = Vec::new();
+    for target in Target::ALL {
+        let style = NamingStyle::Fitted(Audience { target, prefix: String::new() });
+        tables.push(Exposure::new(&style, tools.iter().copied()));
+    }
+    tables
+}
+
+/// Returns the only tool that a name means in these tables.
+fn find_one(tables: &[Exposure], name: &str) -> Option<(Rc<str>, Rc<Entry>)> {
+    let mut only: Option<(Rc<str>, Rc<Entry>)> = None;
+    for (server, tool) in tables.iter().filter_map(|table| table.find(name)) {
+        match &only {
+            Some((_, known)) if !Rc::ptr_eq(known, &tool) => return None,
+            _ => only = Some((server, tool)),
+        }
+    }
+    only
 }
 
 /// Lists the differences between two tool lists of a server.

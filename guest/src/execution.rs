@@ -236,7 +236,7 @@ pub struct ToolResult {
     pub content: Vec<String>,
     /// The structured content, masked, as JSON.
     pub structured: Option<String>,
-    /// All other members of the result, masked, as a JSON object.
+    /// All other members of the result, masked, as a JSON object; if the call was refused, `_meta` says why.
     pub more: Option<String>,
     /// The whole result as the server wrote it, masked and cut, if it is passed through.
     pub answer: Option<String>,

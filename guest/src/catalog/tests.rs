@@ -97,6 +97,21 @@ fn what_is_hidden_is_not_named() {
     let error = catalog.resolve("a.secret", &|_, tool| tool.name != "secret", &|_| true).unwrap_err();
     let NoRoute::Hidden(error, ..) = error else { panic!("{error:?}") };
     assert_eq!(error.message, "tool \"secret\" is not available on server \"a\". Available tools: x");
+    let error = catalog.resolve("a.secret", &|_, _| false, &|_| false).unwrap_err();
+    assert!(matches!(error, NoRoute::Unknown(_)), "nothing of a server that is not selected is known: {error:?}");
+}
+
+#[test]
+fn a_hidden_tool_is_known_under_the_name_that_it_had_when_it_was_listed() {
+    let long = "x".repeat(100);
+    let style = NamingStyle::Fitted(Audience { target: Target::Openai, prefix: "my_".to_owned() });
+    let mut catalog = Catalog::new(["server"], style.clone(), false);
+    catalog.offer("server", vec![tool(&long), tool("other")]);
+    let listed = catalog.list(&style).remove(0).name;
+    assert!(listed.len() <= 64, "{listed}");
+    let resolve = |is_selected: bool| catalog.resolve(&listed, &|_, tool| tool.name == "other", &|_| is_selected);
+    let hidden = resolve(true).unwrap_err();
+    assert!(matches!(&hidden, NoRoute::Hidden(_, _, entry) if entry.tool.name == long), "{hidden:?}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod finding;
 mod intent;
 mod judging;
+mod refusal;
 mod words;
 
 use std::cell::RefCell;
@@ -27,6 +28,7 @@ use crate::rules::{Circumstances, Judgement, Lesson, ToolConcerns};
 use crate::schema::Document;
 use crate::types::{Failure, Phase, ToolRef, Trace, TraceNote};
 pub use intent::Intent;
+use refusal::Refusal;
 use words::{describe_long_wait, describe_tool, name_of};
 
 /// A running call. Later offers do not affect it, except from servers that it asks to connect.
@@ -43,7 +45,11 @@ pub struct Execution {
     plan: Option<Plan>,
     /// The rules with limits that fit, while a person is asked: a call that is repeated with the answer counts once.
     uncounted: Option<Judgement>,
+    /// What a program learns about a refusal of the call.
+    refusal: Refusal,
     attempts: u32,
+    /// Whether a request has reached the server, or may have.
+    was_sent: bool,
     /// Whether a failed attempt may have run.
     may_have_run: bool,
     state: State,
@@ -136,7 +142,9 @@ impl Execution {
             likely_tool: None,
             plan: None,
             uncounted: None,
+            refusal: Refusal::default(),
             attempts: 0,
+            was_sent: false,
             may_have_run: false,
             state: State::Connecting(Vec::new()),
         };
@@ -148,7 +156,12 @@ impl Execution {
     pub fn next(&mut self, event: Event) -> Directive {
         match (&self.state, event) {
             (State::Done(ending), _) => Directive::Done(self.result_again(ending)),
-            (_, Event::Cancelled | Event::Failed(Failed { failure: Failure::Cancelled, .. })) => {
+            (state, Event::Cancelled) => {
+                self.was_sent |= matches!(state, State::Requesting | State::Condensing(_));
+                self.give_up(&Failure::Cancelled)
+            }
+            (_, Event::Failed(Failed { failure: Failure::Cancelled, phase })) => {
+                self.was_sent |= phase == Phase::Sent;
                 self.give_up(&Failure::Cancelled)
             }
             (State::Connecting(_), Event::Connected) => self.route(false),
@@ -237,8 +250,9 @@ impl Execution {
             Err(NoRoute::Unknown(error)) => self.no_route(error),
             Err(NoRoute::Hidden(error, server, entry)) => {
                 gate.access.explain(&server, &entry.tool.name, entry.tool.annotations, &mut self.notes);
+                let reason = self.notes.last().cloned().unwrap_or_default();
                 self.tool = Some(ResolvedTool { server, entry });
-                self.fail(Code::NotAllowed, &error.message)
+                self.fail(Code::NotAllowed, &format!("{} ({reason})", error.message))
             }
         }
     }
@@ -391,6 +405,7 @@ impl Execution {
     }
 
     fn request_failed(&mut self, failure: &Failure, phase: Phase) -> Directive {
+        self.was_sent |= phase == Phase::Sent;
         let Some(plan) = &self.plan else { return self.fail(Code::Internal, "there is no tool to call") };
         let Plan { read_only, idempotent, .. } = *plan;
         let retry = plan.settings.retry;
@@ -428,7 +443,13 @@ impl Execution {
             self.note("an earlier attempt may have run");
             return self.outcome_unknown(why);
         }
-        self.fail(outcome::code(failure), &format!("MCP tool execution failed: {why}"))
+        // A rule that was looked at before is not the reason.
+        self.refusal = Refusal::default();
+        let mut text = why.to_owned();
+        if self.was_sent {
+            text = format!("MCP tool execution failed: {text}");
+        }
+        self.fail(outcome::code(failure), &text)
     }
 
     fn outcome_unknown(&mut self, why: &str) -> Directive {
@@ -446,7 +467,7 @@ impl Execution {
     fn declined(&mut self, why: &str) -> Directive {
         self.note(format!("not approved: {why}"));
         let tool = self.tool.as_ref().map(describe_tool).unwrap_or_default();
-        self.fail(Code::Declined, &format!("MCP tool execution failed: {tool} needs a person's approval, but {why}"))
+        self.fail(Code::Declined, &format!("{tool} needs a person's approval, but {why}"))
     }
 
     /// Ends the call with an error; its text may quote a server, so it is masked and cut like any other.
@@ -501,7 +522,7 @@ impl Execution {
             text,
             content: Vec::new(),
             structured: None,
-            more: None,
+            more: self.refusal.to_members(code),
             answer: None,
             is_error: code != Code::Ok,
             code,

@@ -227,7 +227,11 @@ fn what_the_rules_keep_out_is_neither_listed_nor_called() {
     assert_eq!(names, ["k8s.get", "k8s.find"]);
     let result = result(gate.begin(call("k8s.set", "")).1);
     assert_eq!(result.code, Code::NotAllowed);
-    assert_eq!(result.text, "tool \"set\" is not available on server \"k8s\". Available tools: get, find");
+    assert_eq!(
+        result.text,
+        "tool \"set\" is not available on server \"k8s\". Available tools: get, find (denied by `deny: set`)"
+    );
+    assert_eq!(result.tool, Some(ToolRef::new("k8s", "set")));
     assert_eq!(result.trace, ["denied by `deny: set`"]);
 }
 
@@ -236,7 +240,7 @@ fn a_server_outside_the_selection_is_not_named() {
     let mut settings = settings();
     settings.policy.selection = Some(vec![SelectedServer { id: "lazy".into(), tools: vec![] }]);
     let result = result(gate(settings).begin(call("k8s.get", "")).1);
-    assert_eq!(result.code, Code::NotAllowed);
+    assert_eq!((result.code, result.tool), (Code::UnknownServer, None));
     assert_eq!(result.text, "MCP server \"k8s\" is not available for this execution. Available servers: lazy");
 }
 
@@ -323,10 +327,7 @@ fn what_is_said_before_a_tool_is_known_is_masked_too() {
     let (said, last) = play(&gate(settings.clone()), call("lazy.run", ""), vec![failed(failure, Phase::NotSent)]);
     assert_eq!(said, "connect:lazy ServerUnavailable");
     let text = result(last).text;
-    assert_eq!(
-        text,
-        "MCP tool execution failed: cannot connect to server \"lazy\": password: [MASKED_PASSWORD] refused"
-    );
+    assert_eq!(text, "cannot connect to server \"lazy\": password: [MASKED_PASSWORD] refused");
     let refused =
         result(gate(settings).begin(call("k8s.find", "{\"namespace\": {\"password\": \"hunter2hunter2\"}}")).1);
     assert!(!format!("{refused:?}").contains("hunter2"), "{refused:?}");

@@ -1,5 +1,6 @@
 //! Lets a wrapper see what a call is about to do, and stop it before anything is sent.
 
+use super::refusal::Refusal;
 use super::{Execution, ResolvedTool, State};
 use crate::execution::{Code, Directive, Event};
 use crate::types::{Annotations, ToolRef};
@@ -39,6 +40,7 @@ impl Execution {
         if self.may_have_run && !self.is_safe() {
             return self.outcome_unknown(why);
         }
+        self.refusal = Refusal::default();
         // The reason may quote arguments, and the trace is logged.
         let note = self.gate.borrow().results(&self.server()).masker.mask(why).into_owned();
         self.note(note);
@@ -46,6 +48,6 @@ impl Execution {
             .tool
             .as_ref()
             .map_or_else(|| "the call".to_owned(), |meant: &ResolvedTool| super::describe_tool(meant));
-        self.fail(Code::NotAllowed, &format!("MCP tool execution failed: {whom} is refused: {why}"))
+        self.fail(Code::NotAllowed, &format!("{whom} is refused: {why}"))
     }
 }

@@ -48,7 +48,11 @@ impl Execution {
         plan.lesson = rules.lesson(&concerns, subject, &seen, &mut judgement);
         let reason = match &judgement.ruling {
             Some(ruling) if ruling.denies => return self.refuse_by(&rules, ruling, None),
-            Some(ruling) => Some(approval_reason(&rules, ruling, None)),
+            Some(ruling) => {
+                let reason = approval_reason(&rules, ruling, None);
+                self.blame(rules.rule(ruling.rule), None);
+                Some(reason)
+            }
             None => reason,
         };
         self.note_labels();
@@ -85,6 +89,7 @@ impl Execution {
         match (judgement.over_limit(&rules, counts), approval) {
             (Some((ruling, ends)), _) if ruling.denies => self.refuse_by(&rules, &ruling, ends),
             (Some((ruling, ends)), Approval::NotNeeded) => {
+                self.blame(rules.rule(ruling.rule), ends);
                 self.ask_or_request(Some(approval_reason(&rules, &ruling, ends)))
             }
             (Some(_), Approval::Given) | (None, _) => self.request(),
@@ -96,7 +101,8 @@ impl Execution {
         let whom = self.tool.as_ref().map(describe_tool).unwrap_or_default();
         self.note(format!("denied by rule {:?}", rule.name));
         let why = explain(rule, ruling, ends_in_ms);
-        self.fail(Code::NotAllowed, &format!("MCP tool execution failed: {whom} is refused: {why}"))
+        self.blame(rule, ends_in_ms);
+        self.fail(Code::NotAllowed, &format!("{whom} is refused: {why}"))
     }
 
     fn note_labels(&mut self) {

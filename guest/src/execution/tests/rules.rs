@@ -96,12 +96,12 @@ fn the_model_and_the_trace_learn_which_rule_it_was_and_why() {
     for (arguments, text, note) in [
         (
             r#"{"path":"/srv/agent/../../etc"}"#,
-            r#"MCP tool execution failed: tool "set" of server "k8s" is refused: writes stay in /srv/agent (rule "stay")"#,
+            r#"tool "set" of server "k8s" is refused: writes stay in /srv/agent (rule "stay")"#,
             r#"rule "stay" fits: its condition is true"#,
         ),
         (
             "{}",
-            r#"MCP tool execution failed: tool "set" of server "k8s" is refused: writes stay in /srv/agent (rule "stay"); its condition fails at byte 18: there is no member "path""#,
+            r#"tool "set" of server "k8s" is refused: writes stay in /srv/agent (rule "stay"); its condition fails at byte 18: there is no member "path""#,
             r#"rule "stay" fits: its condition fails at byte 18: there is no member "path"; this counts as true"#,
         ),
     ] {
