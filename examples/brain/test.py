@@ -81,7 +81,7 @@ class Rule(unittest.TestCase):
     def test_a_dry_run_shows_the_rule_and_the_way_to_it(self):
         code, _, error = self.toolgate("route", "files__write", "path: ~/x")
         self.assertEqual(code, 5, error)
-        for words in ['not-allowed: MCP tool execution failed: tool "write" of server "files" is refused',
+        for words in ['not-allowed: tool "write" of server "files" is refused',
                       "arguments: read as key-value", '"~/x" is outside of /srv/agent']:
             self.assertIn(words, error)
         self.assertEqual(self.toolgate("route", "files__write", "path: x")[0], 0)
@@ -104,7 +104,8 @@ class Rule(unittest.TestCase):
             gateway.stdin.write("".join(json.dumps({"jsonrpc": "2.0", **line}) + "\n" for line in lines))
             gateway.stdin.flush()
             answer = next(message for message in map(json.loads, gateway.stdout) if message.get("id") == 2)
-        self.assertIn("outside of /srv/agent", answer["error"]["message"])
+        self.assertTrue(answer["result"]["isError"])
+        self.assertIn("outside of /srv/agent", answer["result"]["content"][0]["text"])
         self.assertEqual(self.ran, [])
 
     def test_all_else_is_decided_as_toolgate_decides_it(self):

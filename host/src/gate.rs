@@ -32,7 +32,7 @@ pub(crate) use addresses::EXEMPT;
 pub use approval::{APPROVAL, ApprovalText};
 pub use call_json::CallJson;
 pub use call_options::{AdminDecision, Approve, CallOptions, CallOutcome, Consent};
-pub(crate) use call_runner::outcome;
+pub(crate) use call_runner::{is_kept_back, outcome};
 pub(crate) use contents::MOST_URI;
 pub use contents::{ContentError, GateListing, ListedItem, ServerContent};
 pub use events::{CallEvent, OnEvent};

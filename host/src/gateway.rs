@@ -4,6 +4,7 @@ pub mod api;
 mod approvals;
 mod bounds;
 mod call_filter;
+mod call_target;
 mod choice;
 pub mod client;
 mod client_session;
@@ -59,6 +60,7 @@ use crate::sha256::Sha256;
 use crate::shadow::Shadow;
 use api::access::AccessCache;
 use approvals::WaitingCalls;
+use call_target::CallTarget;
 use client::{ClientFactory, ClientHandler, ClientSink, Principal, draw_session_name};
 use client_session::ClientSession;
 use client_session::shown_tools::SharedToolLists;
@@ -364,13 +366,15 @@ impl GatewayState {
             let listed = link.as_ref().and_then(|link| link.known_tools());
             listed.is_some_and(|tools| tools.definition(&tool.tool).is_some())
         };
-        self.call_counts.add(principal, tool.as_ref(), tool.as_ref().is_some_and(is_listed), code);
+        let links = self.registry.links();
+        let target = CallTarget::new(tool.as_ref(), &name, links.iter().map(|link| link.id()));
+        self.call_counts.add(principal, target, tool.as_ref().is_some_and(is_listed), code);
         let (at, principal) = (SystemTime::now(), principal.to_owned());
         let rule_counts = Arc::clone(&lock(&self.rule_counts));
         rule_counts.count(&principal, tool.as_ref().map(|tool| tool.server.as_str()), &trace, at);
         // A name that no server has comes from a client.
         let outcome = gate::outcome(code);
-        let server = link.as_ref().map(|link| link.id()).filter(|_| concerns_server(attempts, outcome));
+        let server = link.as_ref().map(|link| link.id()).filter(|_| concerns_server(attempts, code));
         self.history.add(server, outcome, latency, at);
         self.recent.add(RecentCall { id: call_id, at, principal, name, tool, code, attempts, latency, trace });
     }

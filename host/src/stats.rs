@@ -28,7 +28,8 @@ pub enum StatsOutcome {
     Unknown,
     /// The caller cancelled the call.
     Cancelled,
-    /// The rules or a person denied the call.
+    /// The gate refused the call: by a rule, for a person who declined it, for its arguments, or since its name means no
+    /// tool.
     Denied,
 }
 
@@ -47,7 +48,7 @@ pub struct StatsSnapshot {
     pub unknown: u64,
     /// The calls that the caller cancelled.
     pub cancelled: u64,
-    /// The calls that the rules or a person denied.
+    /// The calls that the gate refused.
     pub denied: u64,
     /// The calls in flight.
     pub in_flight: u64,

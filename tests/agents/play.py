@@ -18,6 +18,7 @@ import rules  # noqa: E402
 
 LISTED = {"stdio": rules.FOR_LOCAL, "http": rules.FOR_TOKEN}
 DENIED = {"stdio": rules.DENIED_TO_LOCAL, "http": rules.DENIED_TO_TOKEN}
+WHY_DENIED = {"stdio": rules.WHY_LOCAL, "http": rules.WHY_TOKEN}
 # Two errors in a row, since some SDKs give up after the first one unless they are told otherwise.
 CALLS = [
     ("demo__add", '{"a": 1, "b": 2}'),
@@ -39,8 +40,25 @@ class Checks:
         print(f"{'ok  ' if right else 'FAIL'} {self.name}: {what}{'' if right else f': {detail}'}", flush=True)
 
 
+def refused_calls(way):
+    """Calls of tools that are known and refused: by a rule, by a filter and by a limit, with what the model must read."""
+    name, arguments = DENIED[way]
+    week = ("demo__forecast", '{"city": "Bern", "days": 7}')
+    return [
+        ("a rule", ("demo__add", '{"a": 2000, "b": 1}'), rules.BECAUSE),
+        ("a filter", ("call_tool", json.dumps({"name": name, "arguments": arguments})), WHY_DENIED[way]),
+        # The first one may still be within the limit.
+        (None, week, ""),
+        ("a limit", week, rules.LATER),
+        # The run goes on.
+        (None, ("demo__add", '{"a": 20, "b": 22}'), "42"),
+    ]
+
+
 def code_of(page):
-    """The module that the first block of Python in a page makes."""
+    """The module of a page: the first block of Python in it, or the page itself if it is one of the scripts here."""
+    if page.suffix == ".py":
+        return importlib.import_module(page.stem)
     code = re.search(r"^```python\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)[1]
     module = types.ModuleType(page.stem.replace("-", "_"))
     exec(compile(code, str(page), "exec"), module.__dict__)
@@ -92,14 +110,34 @@ async def play(checks, scripted, page, way, gateway):
     declined = "approv" in picture[0] and picture[1] is not False
     checks.check("a call that waits for a person is declined", declined, picture)
 
+    await play_refusals(checks, scripted, page, way, gateway)
     name, arguments = DENIED[way]
-    model = scripted.ScriptedModel([(name, json.dumps(arguments))], "That is all.")
-    said = await outcome(page.ask(gateway(), model, "Do what you may not."))
-    text, is_error = model.answers.get(0, ("", False))
-    refused = name in (text if is_error else words(said)) and name not in model.listed
-    checks.check("the SDK refuses a tool that is not listed", refused, (said, model.answers))
+    if getattr(scripted, "REFUSES_UNLISTED", True):
+        model = scripted.ScriptedModel([(name, json.dumps(arguments))], "That is all.")
+        said = await outcome(page.ask(gateway(), model, "Do what you may not."))
+        text, is_error = model.answers.get(0, ("", False))
+        refused = name in (text if is_error else words(said)) and name not in model.listed
+        checks.check("the SDK refuses a tool that is not listed", refused, (said, model.answers))
     said = await outcome(scripted.call(gateway(), name, arguments))
-    checks.check("the gateway refuses a denied tool", "is not available on server" in words(said), repr(said))
+    checks.check("the gateway refuses a denied tool", WHY_DENIED[way] in (words(said) or str(said)), repr(said))
+    said = await outcome(scripted.call(gateway(), "nobody__anything", {}))
+    checks.check("a name that means nothing is an error", "Available servers: demo" in words(said), repr(said))
+
+
+async def play_refusals(checks, scripted, page, way, gateway):
+    """Lets the agent make calls that are refused, each with another reason that the model must hear."""
+    calls = refused_calls(way)
+    model = scripted.ScriptedModel([call for _, call, _ in calls], "That is all.")
+    said = await outcome(page.ask(gateway(), model, "Do what you may not, and then go on."))
+    checks.check("the agent goes on after refusals", said == "That is all.", repr(said))
+    for number, (by, _, expected) in enumerate(calls):
+        text, is_error = model.answers.get(number, ("", None))
+        if by is None:
+            checks.check("the call after a refusal is made", expected in text and text, model.answers)
+            continue
+        checks.check(f"the reason of a refusal by {by} reaches the model", expected in text, model.answers)
+        checks.check(f"a refusal by {by} is marked as an error", is_error is not False, model.answers)
+        checks.check(f"a refusal by {by} says that nothing failed", "execution failed" not in text, text)
 
 
 def words(said):

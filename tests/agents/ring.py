@@ -25,7 +25,9 @@ import rules  # noqa: E402
 from processes import Late, Processes, quiet_environment, until  # noqa: E402
 
 CLIENTS = HERE.parents[1] / "docs" / "src" / "clients"
-SDKS = {"openai-agents": "openai", "langchain": "langchain", "pydantic-ai": "pydantic"}
+SDKS = {"openai-agents": "openai", "langchain": "langchain", "pydantic-ai": "pydantic", "fastmcp": "fastmcp"}
+# FastMCP has a client and no agent, so its agent is here.
+WITHOUT_PAGE = {"fastmcp": HERE / "scripted_fastmcp.py"}
 ENTRIES = ["claude-code", "cursor", "vs-code"]
 LISTENING = re.compile(r"listening on (http://127\.0\.0\.1:\d+/mcp)")
 LIMIT = 5 * 60  # seconds for all checks of one page in one way
@@ -100,7 +102,8 @@ def use_entries(page, site, folder, environment):
 def play(packages, page, site, folder, environment):
     """Runs the code of a page with its SDK, and returns the lines of its checks."""
     name, sdk = f"{page} {'http' if site else 'stdio'}", SDKS[page]
-    command = [packages / sdk / "bin/python", HERE / "play.py", sdk, CLIENTS / f"{page}.md", *site]
+    code = WITHOUT_PAGE.get(page, CLIENTS / f"{page}.md")
+    command = [packages / sdk / "bin/python", HERE / "play.py", sdk, code, *site]
     environment, here = {**quiet_environment(), **environment}, folder / name
     here.mkdir()
     (here / "toolgate.yaml").symlink_to(folder / "toolgate.yaml")

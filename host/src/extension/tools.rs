@@ -35,5 +35,5 @@ impl<T: Send + 'static> HostWithStore<T> for Toolgate {
 
 /// Returns the result of a call that was refused.
 fn refused(call: &ToolCall, code: Code, why: &str) -> ToolResult {
-    ToolResult::failed(call, code, format!("MCP tool execution failed: {why}"), why.to_owned())
+    ToolResult::failed(call, code, why.to_owned(), why.to_owned())
 }

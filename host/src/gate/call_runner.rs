@@ -227,7 +227,7 @@ impl<'a> CallRunner<'a> {
         let latency = self.started.elapsed();
         self.trace.finished(&result);
         // A call that never reached its server counts as one of its failures, or as denied.
-        let denied = || Some(&result.tool.as_ref().filter(|_| outcome(result.code) == StatsOutcome::Denied)?.server);
+        let denied = || Some(&result.tool.as_ref().filter(|_| is_kept_back(result.code))?.server);
         let counted = self
             .first_request
             .map(|begun| begun.counted)
@@ -576,7 +576,18 @@ pub(crate) fn outcome(code: Code) -> StatsOutcome {
         Code::ToolError => StatsOutcome::ToolError,
         Code::OutcomeUnknown => StatsOutcome::Unknown,
         Code::Cancelled => StatsOutcome::Cancelled,
-        Code::NotAllowed | Code::Declined => StatsOutcome::Denied,
+        // No server is to blame for any of these, and none has seen the call.
+        Code::NotAllowed
+        | Code::Declined
+        | Code::InvalidArguments
+        | Code::InvalidName
+        | Code::UnknownServer
+        | Code::UnknownTool => StatsOutcome::Denied,
         _ => StatsOutcome::Failed,
     }
+}
+
+/// Reports whether a call counts for its server although nothing was sent: a rule, a filter or a person kept it back.
+pub(crate) fn is_kept_back(code: Code) -> bool {
+    matches!(code, Code::NotAllowed | Code::Declined)
 }

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
+use crate::gate;
 use crate::hour::Hour;
 use crate::lock::lock;
+use crate::logic::types::execution::Code;
 use crate::stats::StatsOutcome;
 
 /// The calls of the last hour; it takes up to 2 MB.
@@ -40,7 +42,7 @@ pub(super) struct SlotReport {
     pub failures: u32,
     /// The calls that a tool answered with an error of its own.
     pub tool_errors: u32,
-    /// The calls that the rules or a person denied.
+    /// The calls that the gate refused.
     pub denied: u32,
     /// The latency that half of the calls do not exceed, without cancelled and denied ones.
     pub p50: Option<Duration>,
@@ -90,10 +92,10 @@ impl Default for Tracks {
     }
 }
 
-/// Reports whether a call tells how its server is: one that was sent to it or would have been, or that was denied, but not
-/// one with wrong arguments.
-pub(super) fn concerns_server(attempts: u32, outcome: StatsOutcome) -> bool {
-    attempts > 0 || outcome == StatsOutcome::Denied
+/// Reports whether a call belongs to its server's figures: one that was sent to it or would have been, or that was kept
+/// back, but not one with wrong arguments.
+pub(super) fn concerns_server(attempts: u32, code: Code) -> bool {
+    attempts > 0 || gate::is_kept_back(code)
 }
 
 /// The slots of an hour.

@@ -6,13 +6,13 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::OpenListener;
+use super::call_target::CallTarget;
 use super::client::Principal;
 use super::load::LoadStats;
 use super::visible_servers::VisibleServers;
 use crate::config::secrets::Secrets;
 use crate::lock::lock;
 use crate::logic;
-use crate::logic::types::ToolRef;
 use crate::logic::types::execution::Code;
 use crate::logic::types::lifecycle::State;
 use crate::queue::QueueStats;
@@ -23,9 +23,17 @@ use crate::words::NamedCase;
 
 /// Counts calls by principal, tool and result code.
 #[derive(Debug, Default)]
-pub(super) struct ToolCallCounts(Mutex<BTreeMap<CallSeries, u64>>);
+pub(super) struct ToolCallCounts(Mutex<BTreeMap<CountedCalls, u64>>);
 
-/// The labels of a count of calls.
+/// Calls that are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct CountedCalls {
+    principal: String,
+    target: CallTarget,
+    code: &'static str,
+}
+
+/// The labels of a count of calls, as a viewer sees them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct CallSeries {
     principal: String,
@@ -37,16 +45,17 @@ struct CallSeries {
 impl ToolCallCounts {
     /// Counts a call; the number of different names is limited, since they come from clients and servers, and more so if
     /// no server has listed the tool.
-    pub(super) fn add(&self, principal: &str, tool: Option<&ToolRef>, is_listed: bool, code: Code) {
+    pub(super) fn add(&self, principal: &str, target: CallTarget, is_listed: bool, code: Code) {
         let mut counts = lock(&self.0);
-        let (server, tool) = tool.map_or(("", ""), |tool| (&tool.server, &tool.tool));
-        let [principal, server, tool] = [principal, server, tool].map(str::to_owned);
-        let mut series = CallSeries { principal, server, tool, code: code.name() };
+        let mut calls = CountedCalls { principal: principal.to_owned(), target, code: code.name() };
         let most = if is_listed { MOST_SERIES } else { MOST_SERIES / 4 };
-        if counts.len() >= most && !counts.contains_key(&series) {
-            (series.principal, series.tool) = (OTHER.to_owned(), OTHER.to_owned());
+        if counts.len() >= most && !counts.contains_key(&calls) {
+            calls.principal = OTHER.to_owned();
+            if let CallTarget::Tool { tool, .. } = &mut calls.target {
+                *tool = OTHER.to_owned();
+            }
         }
-        *counts.entry(series).or_default() += 1;
+        *counts.entry(calls).or_default() += 1;
     }
 
     /// Returns the counts that a principal may see; names that differ only in secrets are counted together. Only admins
@@ -58,16 +67,25 @@ impl ToolCallCounts {
         secrets: &Secrets,
     ) -> BTreeMap<CallSeries, u64> {
         let mut shown = BTreeMap::new();
-        for (series, count) in &*lock(&self.0) {
-            let CallSeries { principal, server, tool, code } = series;
+        for (CountedCalls { principal, target, code }, count) in &*lock(&self.0) {
             let principal = if viewer.admin || viewer.name == *principal { principal } else { OTHER };
-            // Calls with unknown names are counted together, and everybody sees them.
-            if server.is_empty() || seen.has_tool(server, tool) {
+            if let Some(target) = seen_target(target, seen) {
+                let (server, tool) = target.labels();
                 let [principal, server, tool] = [principal, server, tool].map(|name| secrets.redact(name).into_owned());
                 *shown.entry(CallSeries { principal, server, tool, code }).or_default() += count;
             }
         }
         shown
+    }
+}
+
+/// Returns what a viewer may know about what calls were of; `None` if it does not see them at all. To it, a name of a
+/// server that it may not know about means nothing.
+fn seen_target<'a>(target: &'a CallTarget, seen: &VisibleServers) -> Option<&'a CallTarget> {
+    match target {
+        CallTarget::Tool { server, tool } => Some(target).filter(|_| seen.has_tool(server, tool)),
+        CallTarget::Server(server) if !seen.has(server) => Some(&CallTarget::Nothing),
+        CallTarget::Server(_) | CallTarget::OwnTool(_) | CallTarget::Nothing => Some(target),
     }
 }
 
@@ -262,6 +280,10 @@ const BOUNDS: [u64; 14] = [
 mod tests {
     use super::*;
 
+    fn tool(server: &str, tool: &str) -> CallTarget {
+        CallTarget::Tool { server: server.to_owned(), tool: tool.to_owned() }
+    }
+
     #[test]
     fn labels_are_escaped_and_bounded() {
         let mut page = MetricsPage::default();
@@ -269,13 +291,38 @@ mod tests {
         assert_eq!(page.0, "x{a=\"b\\\"c\\\\d\\ne\"} 1\n");
         let tally = ToolCallCounts::default();
         for n in 0..MOST_SERIES + 100 {
-            tally.add("ann", Some(&ToolRef { server: "a".to_owned(), tool: n.to_string() }), true, Code::Ok);
+            tally.add("ann", tool("a", &n.to_string()), true, Code::Ok);
         }
-        tally.add("ann", Some(&ToolRef { server: "a".to_owned(), tool: "unlisted".to_owned() }), false, Code::Ok);
+        tally.add("ann", tool("a", "unlisted"), false, Code::Ok);
         let counts = tally.0.lock().unwrap();
         assert_eq!(counts.len(), MOST_SERIES + 1);
-        let [principal, server, tool] = ["other", "a", "other"].map(str::to_owned);
-        assert_eq!(counts[&CallSeries { principal, server, tool, code: "ok" }], 101);
+        let others = CountedCalls { principal: "other".to_owned(), target: tool("a", "other"), code: "ok" };
+        assert_eq!(counts[&others], 101);
+    }
+
+    #[test]
+    fn a_call_of_a_server_that_the_viewer_was_not_given_looks_like_any_unknown_name() {
+        let tally = ToolCallCounts::default();
+        for target in
+            [CallTarget::Server("payroll".to_owned()), CallTarget::Server("a".to_owned()), CallTarget::Nothing]
+        {
+            tally.add("ann", target, false, Code::UnknownServer);
+        }
+        tally.add("ann", CallTarget::OwnTool("find_tools"), false, Code::Ok);
+        let seen = VisibleServers::Only { servers: ["a".to_owned()].into(), tools: Default::default() };
+        for (seen, expected) in [
+            (
+                &VisibleServers::All,
+                &["a/unknown=1", "payroll/unknown=1", "toolgate/find_tools=1", "unknown/unknown=1"][..],
+            ),
+            (&seen, &["a/unknown=1", "toolgate/find_tools=1", "unknown/unknown=2"]),
+        ] {
+            let ann = Principal { name: "ann".to_owned(), admin: false };
+            let counts = tally.visible_counts(&ann, seen, &Secrets::default()).into_iter();
+            let counts: Vec<_> =
+                counts.map(|(CallSeries { server, tool, .. }, count)| format!("{server}/{tool}={count}")).collect();
+            assert_eq!(counts, expected);
+        }
     }
 
     #[test]
@@ -284,8 +331,8 @@ mod tests {
         let ann = Principal { name: "ann".to_owned(), admin: false };
         let mut secrets = Secrets::default();
         secrets.add("Zq9-planted/secret");
-        for tool in ["get_Zq9-planted/secret", "get_Zq9-planted_secret", "get"] {
-            tally.add("ann", Some(&ToolRef { server: "a".to_owned(), tool: tool.to_owned() }), true, Code::Ok);
+        for name in ["get_Zq9-planted/secret", "get_Zq9-planted_secret", "get"] {
+            tally.add("ann", tool("a", name), true, Code::Ok);
         }
         let shown = tally.visible_counts(&ann, &VisibleServers::All, &secrets).into_iter();
         let shown: Vec<_> = shown.map(|(series, count)| (series.tool, count)).collect();
@@ -299,7 +346,7 @@ mod tests {
     fn only_admins_see_who_else_calls() {
         let tally = ToolCallCounts::default();
         for name in ["ann", "bob", "eve"] {
-            tally.add(name, None, false, Code::NotAllowed);
+            tally.add(name, CallTarget::Nothing, false, Code::UnknownServer);
         }
         let seen = |admin: bool| {
             let viewer = Principal { name: "ann".to_owned(), admin };

@@ -34,6 +34,8 @@ mod readiness;
 mod reading;
 mod record;
 #[cfg(unix)]
+mod refusing;
+#[cfg(unix)]
 mod reload;
 #[cfg(unix)]
 mod replicas;

@@ -391,7 +391,12 @@ async fn a_token_lets_its_principal_use_what_it_may_and_no_more() {
         let names: Vec<_> =
             one.list_all_tools().await.unwrap().into_iter().map(|tool| tool.name.into_owned()).collect();
         assert_eq!(names, ["one__add"]);
-        assert!(one.call_tool(CallToolRequestParams::new("one__echo")).await.is_err());
+        // It knows the server, so it is told why; of another server it knows nothing.
+        let refused = one.call_tool(CallToolRequestParams::new("one__echo")).await.unwrap();
+        let refused = serde_json::to_value(refused).unwrap();
+        assert_eq!(refused["isError"], true, "{era}: {refused}");
+        assert_eq!(refused["_meta"]["toolgate/refusal"], json!({"code": "not-allowed"}), "{era}: {refused}");
+        assert!(refused["content"][0]["text"].as_str().unwrap().contains("not selected"), "{era}: {refused}");
         assert!(one.call_tool(CallToolRequestParams::new("two__add")).await.is_err());
         // What a server has beside its tools is not for who may use single ones.
         assert_eq!(one.list_all_prompts().await.unwrap().len(), 0);

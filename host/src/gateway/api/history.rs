@@ -26,7 +26,7 @@ impl Gateway {
             for call in &calls {
                 let outcome = gate::outcome(call.code);
                 let server = call.tool.as_ref().map(|tool| tool.server.as_str());
-                let server = server.filter(|server| seen.has(server) && concerns_server(call.attempts, outcome));
+                let server = server.filter(|server| seen.has(server) && concerns_server(call.attempts, call.code));
                 history.add(server, outcome, call.latency, call.at);
             }
             // The pages of calls begin with the newest one.

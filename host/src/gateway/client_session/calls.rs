@@ -16,11 +16,12 @@ use super::{ClientSession, outcome};
 use crate::failure::{Failure, RequestError, RpcError};
 use crate::gate::{CallEvent, CallOptions, CallOutcome, GateError, OnEvent};
 use crate::gateway::bounds;
-use crate::json;
+use crate::json::{self, JsonObject, to_raw};
 use crate::lock::lock;
-use crate::logic::types::execution::{Code, ToolCall};
+use crate::logic::types::execution::{Code, ToolCall, ToolResult};
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
 use crate::session::{ActiveCallers, Era};
+use crate::words::NamedCase;
 
 /// Calls a tool.
 pub(super) async fn call(context: &RequestContext<'_>) -> Result<String, RpcError> {
@@ -128,7 +129,8 @@ fn events(context: &RequestContext<'_>, request: &Arc<ClientRequest>) -> OnEvent
     })
 }
 
-/// Takes the result for the client out of the outcome of a call.
+/// Takes the result for the client out of the outcome of a call. Only a name that means no tool, and a server's own
+/// error, are errors: a model reads results, and most frameworks keep errors from it.
 fn call_answer(client: &ClientSession, called: &mut CallOutcome) -> Result<String, RpcError> {
     let CallOutcome { result, failure, answer, .. } = called;
     if let Some(answer) = answer.take() {
@@ -143,9 +145,22 @@ fn call_answer(client: &ClientSession, called: &mut CallOutcome) -> Result<Strin
             let server = result.tool.as_ref().map_or("", |tool| &tool.server);
             Err(label_error(server, client.gate.mask_error(server, error)))
         }
-        (Code::InvalidName | Code::UnknownServer | Code::UnknownTool | Code::NotAllowed, _) => {
-            Err(RpcError::new(INVALID_PARAMS, &*result.text))
+        (Code::InvalidName | Code::UnknownServer | Code::UnknownTool, _) if result.tool.is_none() => {
+            let data = Some(to_raw(&json!({"code": result.code.name()})));
+            Err(RpcError { data, ..RpcError::new(INVALID_PARAMS, &*result.text) })
         }
-        _ => Ok(json!({"content": [{"type": "text", "text": result.text}], "isError": true}).to_string()),
+        _ => Ok(failed_result(result).to_text()),
     }
+}
+
+/// Returns the result of a call that no server has answered: the text, and what a program learns about a refusal.
+fn failed_result(result: &ToolResult) -> JsonObject {
+    let mut failed = JsonObject::default();
+    failed.set("content", &json!([{"type": "text", "text": result.text}]));
+    failed.set("isError", &true);
+    let more = result.more.as_deref().and_then(JsonObject::read).unwrap_or_default();
+    if let Some(meta) = more.get("_meta") {
+        failed.set("_meta", meta);
+    }
+    failed
 }

@@ -1,6 +1,7 @@
 //! The prompts of all servers, under names that contain the server.
 
 use serde::Deserialize;
+use serde_json::json;
 
 use super::ClientSession;
 use super::era::finish_result;
@@ -9,10 +10,12 @@ use super::server_request::query_server;
 use super::sources::{self, LeasedServer, ServerListing, gather, gather_from, merged_page, text_member};
 use crate::failure::RpcError;
 use crate::gateway::bounds;
-use crate::json::{JsonObject, Object};
+use crate::json::{JsonObject, Object, to_raw};
+use crate::logic::types::execution::Code;
 use crate::logic::types::naming::NamingStyle;
 use crate::rpc::code::INVALID_PARAMS;
 use crate::session::ListKind;
+use crate::words::NamedCase;
 
 /// Handles `prompts/list`.
 pub(super) async fn list(context: &RequestContext<'_>) -> Result<String, RpcError> {
@@ -96,8 +99,13 @@ async fn find_owner(client: &ClientSession, name: &str) -> Result<(LeasedServer,
     bounds::check_prompt_name(name)?;
     let missing = || RpcError::new(INVALID_PARAMS, format!("no prompt {name:?}"));
     let own = |server: &str| name.strip_prefix(&prefix(client, server)).filter(|own| !own.is_empty());
-    let mut named = client.gate.admitted_links();
-    named.retain(|link| own(link.id()).is_some());
+    let mut named = client.gate.links();
+    named.retain(|link| own(link.id()).is_some() && client.gate.selects(link.id()));
+    let of_single_tools = named.first().map(|link| link.id().to_owned());
+    named.retain(|link| client.gate.admits(link.id()));
+    if let Some(server) = of_single_tools.filter(|_| named.is_empty()) {
+        return Err(not_allowed(name, &server));
+    }
     if named.len() > 1 {
         let mut listed = gather_from(client, named, ListKind::Prompts).await.servers;
         listed.retain(|listed| {
@@ -110,6 +118,16 @@ async fn find_owner(client: &ClientSession, name: &str) -> Result<(LeasedServer,
     let owner = sources::lease(client, link).await?;
     let own = own(link.id()).filter(|_| owner.lease.session().peer().features.prompts).ok_or_else(missing)?.to_owned();
     Ok((owner, own))
+}
+
+/// Returns the error for a prompt of a server of which the client may use only single tools, whether it exists or not.
+fn not_allowed(name: &str, server: &str) -> RpcError {
+    let text = format!(
+        "prompt {name:?} is not allowed: prompts belong to the whole server, and only single tools of server {server:?} \
+         may be used here"
+    );
+    let data = Some(to_raw(&json!({"code": Code::NotAllowed.name()})));
+    RpcError { data, ..RpcError::new(INVALID_PARAMS, text) }
 }
 
 /// Returns the prefix of the names of a server's prompts.

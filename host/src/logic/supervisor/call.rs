@@ -140,7 +140,10 @@ impl CallRecord {
     /// Builds the result of a call that the component does not end as it should.
     pub(super) fn ended_result(&self, fault: &LogicError) -> execution::ToolResult {
         if let Some((_, execution::Event::Cancelled)) = self.events.last() {
-            let text = "MCP tool execution failed: the call was cancelled".to_owned();
+            let mut text = "the call was cancelled".to_owned();
+            if self.usage.requests > 0 {
+                text = format!("MCP tool execution failed: {text}");
+            }
             let failed = execution::ToolResult::failed(&self.call, execution::Code::Cancelled, text, fault.to_string());
             return execution::ToolResult { attempts: self.usage.requests, ..failed };
         }
@@ -163,7 +166,8 @@ impl CallRecord {
                 execution::Code::Internal,
                 format!("MCP tool execution failed: the tool ran, but its answer could not be read: {reason}"),
             ),
-            (0, false) => (execution::Code::Internal, format!("MCP tool execution failed: {reason}")),
+            // Nothing was executed.
+            (0, false) => (execution::Code::Internal, reason.to_owned()),
             (_, false) => (
                 execution::Code::OutcomeUnknown,
                 format!(

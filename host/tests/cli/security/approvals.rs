@@ -249,7 +249,8 @@ fn a_yes_to_other_rules_counts_no_more() {
     serving.logged(&["was reloaded"]);
     serving.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": yes()}));
     let denied = serving.answer(id);
-    assert_eq!(denied["error"]["code"], -32602, "{denied}");
+    assert_eq!(denied["result"]["_meta"]["toolgate/refusal"], json!({"code": "not-allowed"}), "{denied}");
+    assert_eq!(denied["result"]["isError"], true, "{denied}");
     assert_eq!(calls(&file).len(), 0);
 }
 

@@ -288,7 +288,8 @@ fn a_call_waits_for_as_long_as_its_caller_and_its_rules() {
         gateway.reload("admins", &json!({"deny": ["do"]}));
         gateway.waiting(0);
         let denied = called.join().unwrap();
-        assert_eq!(denied["code"], -32602, "{denied}");
+        assert_eq!(denied["_meta"]["toolgate/refusal"], json!({"code": "not-allowed"}), "{denied}");
+        assert_eq!((&denied["isError"], &denied["resultType"]), (&json!(true), &json!("complete")), "{denied}");
     });
     assert!(calls(&gateway.file).is_empty());
 }
@@ -321,7 +322,8 @@ fn a_call_that_waited_for_its_server_is_decided_by_the_rules_that_hold_then() {
             assert!(gateway.waiting(0).is_empty(), "nobody is asked by rules that hold no more");
         }
         let denied = called.join().unwrap();
-        assert_eq!(denied["code"], -32602, "{denied}");
+        assert_eq!(denied["_meta"]["toolgate/refusal"], json!({"code": "not-allowed"}), "{denied}");
+        assert_eq!((&denied["isError"], &denied["resultType"]), (&json!(true), &json!("complete")), "{denied}");
     });
     assert!(calls(&gateway.file).is_empty());
 }
