@@ -150,7 +150,7 @@ def words(said):
 async def main():
     sdk, page, *site = sys.argv[1:]
     page, way = Path(page), "http" if site else "stdio"
-    checks = Checks(f"{page.stem} {way}")
+    checks = Checks(f"{page.stem.removeprefix('scripted_')} {way}")
     refuse_connections(checks)
     page, scripted = code_of(page), importlib.import_module(f"scripted_{sdk}")
     if site:

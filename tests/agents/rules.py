@@ -9,7 +9,7 @@ DENIED_TO_TOKEN = ("demo__echo", {"text": "hello"})
 ASKED = "demo__picture"
 # What the gateway says about them, and about calls that a rule or a limit refuses.
 WHY_LOCAL = "denied by `deny: sleep`"
-WHY_TOKEN = 'tool "echo" is not selected'
+WHY_TOKEN = "is not selected"
 BECAUSE = "sums of this size are for accountants"
 LATER = "more than 1 calls in 1 hour; try again in "
 

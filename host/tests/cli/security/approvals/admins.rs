@@ -350,7 +350,8 @@ fn a_call_that_waits_is_not_made_for_a_caller_who_lost_its_token_meanwhile() {
 fn a_call_that_nobody_decides_in_time_is_not_made() {
     let gateway = Gateway::open("admins", json!({"timeouts": {"call": "100ms", "total": "300ms"}}));
     let called = gateway.modern("ann", &modern_call("x__do", &json!({})));
-    assert!(called["message"].as_str().unwrap().contains("no admin decided it within 300ms"), "{called}");
+    let text = called["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("no admin decided it within 300ms"), "{called}");
     assert!(gateway.waiting(0).is_empty() && calls(&gateway.file).is_empty());
 }
 
@@ -410,7 +411,8 @@ fn the_list_is_bounded_and_a_call_beyond_it_is_refused() {
     let waiting: Vec<_> = (0..25).map(|n| stream_of(&client, &legacy_call(n + 1))).collect();
     gateway.waiting(25);
     let called = gateway.modern("ann", &formless(&json!({})));
-    assert!(called["message"].as_str().unwrap().contains("too many calls of this principal wait"), "{called}");
+    let text = called["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("too many calls of this principal wait"), "{called}");
     assert!(calls(&gateway.file).is_empty());
     drop(waiting);
     gateway.waiting(0);
