@@ -117,7 +117,7 @@ impl<'a> SharedRights<'a> {
                 }
                 let open_view = GateView { rules: view.rules.clone(), ..GateView::default() };
                 let all = gate::settings(logic, self.survey.config, &open_view)?;
-                let gate = open(logic, &all, &self.survey.offers)?;
+                let gate = open(logic, &all, &self.survey.offers)?.gate;
                 let found = vec![None; self.survey.tools.len()];
                 self.outlooks.push(RuleOutlook { rules: settings.rules.clone(), view: caller, gate, found });
                 self.outlooks.len() - 1

@@ -8,8 +8,10 @@ use crate::config::model::Config;
 use crate::decide::{Decide, GateId};
 use crate::gate::{self, GateError, GateView};
 use crate::logic::Supervisor;
-use crate::logic::types::execution::{Code, Directive, Settings, ToolCall};
-use crate::logic::types::filtering::{Decision, DestructivePolicy, Policy, Rules, SelectedServer, Verdict};
+use crate::logic::types::execution::{Code, Directive, OfferNote, Settings, ToolCall};
+use crate::logic::types::filtering::{
+    AmbiguousGrant, Decision, DestructivePolicy, Policy, Rules, SelectedServer, Verdict,
+};
 use crate::logic::types::naming::NamingStyle;
 use crate::logic::types::rules::{AgentContext, Circumstances, Effect, Outlook, RuleSet};
 use crate::logic::types::{Annotations, Tool, ToolRef};
@@ -67,9 +69,10 @@ impl<'a> AccessSurvey<'a> {
         };
         let offers = self.offers.iter().filter(|offer| selected(&offer.server));
         match open(logic, &settings, offers) {
-            Ok(gate) => {
+            Ok(OpenGate { gate, ambiguous }) => {
                 let (survey, circumstances) = (self, circumstances(view, self.labels));
-                let rights = PrincipalGate { logic: &mut *logic, gate, settings: &settings, survey, circumstances };
+                let settings = &settings;
+                let rights = PrincipalGate { logic: &mut *logic, gate, ambiguous, settings, survey, circumstances };
                 let rights = rights.rights();
                 logic.close_gate(gate)?;
                 rights
@@ -91,6 +94,8 @@ fn without_texts(offer: &ServerTools) -> ServerTools {
 struct PrincipalGate<'a> {
     logic: &'a mut Supervisor,
     gate: GateId,
+    /// The principal's capabilities that grant nothing, because they mean several of the offered tools.
+    ambiguous: Vec<AmbiguousGrant>,
     settings: &'a Settings,
     survey: &'a AccessSurvey<'a>,
     circumstances: Circumstances,
@@ -141,7 +146,11 @@ impl PrincipalGate<'_> {
         let trace = match (decided, begun) {
             (Some(decision), _) if decision.verdict == verdict => decision.trace,
             (_, Some(begun)) => begun.trace,
-            (_, None) => self.begin(&format!("{}.{}", item.tool.server, item.tool.tool))?.trace,
+            (_, None) => match self.ambiguous.iter().find(|grant| could_mean(grant, &item.tool)) {
+                // A caller is not told about a server that its capabilities do not grant, so its trace does not say this.
+                Some(grant) => vec![format!("denied: {}", grant.error_text())],
+                None => self.begin(&format!("{}.{}", item.tool.server, item.tool.tool))?.trace,
+            },
         };
         let rule = trace.last().cloned().unwrap_or_default();
         let (name, conditions) = (listed.map(str::to_owned), Vec::new());
@@ -231,7 +240,7 @@ fn list_tools(
         let mut settings = settings.clone();
         without_rules(&mut settings.policy);
         change(&mut settings.policy);
-        let gate = open(logic, &settings, offers)?;
+        let gate = open(logic, &settings, offers)?.gate;
         let tools = logic.tools(gate, style, None)?;
         logic.close_gate(gate)?;
         Ok::<_, GateError>(tools)
@@ -272,12 +281,30 @@ pub(super) fn open<'a>(
     logic: &mut Supervisor,
     settings: &Settings,
     offers: impl IntoIterator<Item = &'a ServerTools>,
-) -> Result<GateId, GateError> {
+) -> Result<OpenGate, GateError> {
     let gate = logic.open_gate(settings)?.map_err(|error| GateError::Settings(error.error_text()))?;
+    let mut ambiguous = Vec::new();
     for ServerTools { server, tools, .. } in offers {
-        logic.offer(gate, server, tools)?;
+        for note in logic.offer(gate, server, tools)? {
+            if let OfferNote::AmbiguousGrant(grant) = note {
+                ambiguous.push(grant);
+            }
+        }
     }
-    Ok(gate)
+    Ok(OpenGate { gate, ambiguous })
+}
+
+/// A gate with the tools of its servers.
+pub(super) struct OpenGate {
+    pub(super) gate: GateId,
+    /// The capabilities that grant nothing, because they mean several of these tools.
+    ambiguous: Vec<AmbiguousGrant>,
+}
+
+/// Reports whether a tool is one of those that an ambiguous capability could mean.
+fn could_mean(grant: &AmbiguousGrant, ToolRef { server, tool }: &ToolRef) -> bool {
+    let meanings = [format!("server:{server}"), format!("tool:{server}/{tool}")];
+    grant.meanings.iter().any(|meaning| meanings.contains(meaning))
 }
 
 /// Returns the annotations of all tools; if a server lists a tool twice, the first one counts.
