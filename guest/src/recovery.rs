@@ -55,6 +55,9 @@ pub struct Decision {
 
 /// Decides what to do about a failure, by its kind and code and never by its text.
 ///
+/// After [`Phase::Sent`], an operation that is not safe to repeat is never sent again, whatever failed: only
+/// [`RetryPolicy::Always`] changes that. A transport that knows better says so with [`Phase::NotSent`].
+///
 /// It only looks at this attempt. With [`RetryPolicy::Always`], the first attempt of an unsafe tool may have run
 /// although the second did not, for example because it was refused. So the caller checks [`may_have_run`] after each
 /// attempt and reports the outcome as unknown.
@@ -67,11 +70,15 @@ pub fn classify(failure: &Failure, context: &Context) -> Decision {
         Meaning::Final => Action::Surface,
         Meaning::NotRun(retry) if may_retry => retry,
         Meaning::NotRun(_) => Action::Surface,
-        Meaning::Lost if may_retry && (safe || context.retry == RetryPolicy::Always) => Action::RetryNewSession,
-        Meaning::Lost | Meaning::Unanswered if safe => Action::Surface,
-        Meaning::Lost | Meaning::Unanswered => Action::OutcomeUnknown,
+        Meaning::Lost(retry) | Meaning::TurnedAway(retry)
+            if may_retry && (safe || context.retry == RetryPolicy::Always) =>
+        {
+            retry
+        }
+        Meaning::Lost(_) | Meaning::TurnedAway(_) | Meaning::Unanswered if safe => Action::Surface,
+        Meaning::Lost(_) | Meaning::TurnedAway(_) | Meaning::Unanswered => Action::OutcomeUnknown,
     };
-    let mut trace = vec![describe(failure), meaning.note(context.phase).to_string()];
+    let mut trace = vec![describe(failure), meaning.note(failure, context.phase).to_string()];
     if meaning.may_have_run() {
         trace.push(safety_note(context).to_string());
     }
@@ -100,8 +107,10 @@ enum Meaning {
     Final,
     /// The tool did not run, and this action may help.
     NotRun(Action),
-    /// The connection was lost: the tool may have run, and a new connection may help.
-    Lost,
+    /// The connection was lost: the tool may have run, and this action may help.
+    Lost(Action),
+    /// The server answered that it did not take the request, but the transport says that it may have acted on it.
+    TurnedAway(Action),
     /// No response, or an unreadable one: the tool may have run, and a retry would not help.
     Unanswered,
 }
@@ -116,15 +125,14 @@ fn examine(failure: &Failure, phase: Phase) -> Meaning {
         | Failure::RestartInProgress
         | Failure::RestartFailed(_)
         | Failure::RulesUnavailable(_) => Meaning::Final,
-        // Without a connection nothing can have been sent, whatever the phase says.
-        Failure::Connect(_) => Meaning::NotRun(Action::RetryNewSession),
         Failure::Timeout | Failure::Protocol(_) => unanswered(sent),
-        Failure::Closed | Failure::Exited(_) => lost(sent),
-        Failure::Http(http) if is_challenge(http) => Meaning::NotRun(Action::Reauthenticate),
+        // Some transports also say `connect` of a connection that was reset, so only the phase counts.
+        Failure::Connect(_) | Failure::Closed | Failure::Exited(_) => lost(sent),
+        Failure::Http(http) if is_challenge(http) => turned_away(sent, Action::Reauthenticate),
         Failure::Http(http) => match http.status {
-            // The server does not know the session, so it rejected the request unread.
-            400 | 404 if http.session => Meaning::NotRun(Action::RetryNewSession),
-            429 => Meaning::NotRun(Action::RetrySameSession),
+            // The server does not know the session.
+            400 | 404 if http.session => turned_away(sent, Action::RetryNewSession),
+            429 => turned_away(sent, Action::RetrySameSession),
             400..=499 => Meaning::Final,
             // A gateway's 5xx says nothing about the server behind it. If the request was not sent, the response
             // belongs to an earlier step (the initialization), and the connection broke before the request was written.
@@ -136,7 +144,11 @@ fn examine(failure: &Failure, phase: Phase) -> Meaning {
 }
 
 fn lost(sent: bool) -> Meaning {
-    if sent { Meaning::Lost } else { Meaning::NotRun(Action::RetryNewSession) }
+    if sent { Meaning::Lost(Action::RetryNewSession) } else { Meaning::NotRun(Action::RetryNewSession) }
+}
+
+fn turned_away(sent: bool, retry: Action) -> Meaning {
+    if sent { Meaning::TurnedAway(retry) } else { Meaning::NotRun(retry) }
 }
 
 fn unanswered(sent: bool) -> Meaning {
@@ -181,17 +193,19 @@ fn safety_note(context: &Context) -> &'static str {
 
 impl Meaning {
     fn may_have_run(self) -> bool {
-        matches!(self, Meaning::Lost | Meaning::Unanswered)
+        matches!(self, Meaning::Lost(_) | Meaning::TurnedAway(_) | Meaning::Unanswered)
     }
 
-    fn note(self, phase: Phase) -> &'static str {
-        match (self, phase) {
-            (Meaning::Final, Phase::NotSent) => "nothing was sent, and a retry would not help",
-            (Meaning::Final, Phase::Sent) => "a retry would not help",
-            (Meaning::NotRun(_), Phase::NotSent) => "nothing was sent: the tool did not run",
-            (Meaning::NotRun(_), Phase::Sent) => "the server rejected the request: the tool did not run",
-            (Meaning::Lost, _) => "the request was sent and the response was lost: the tool may have run",
-            (Meaning::Unanswered, _) => "the request was sent and got no response: the tool may have run",
+    fn note(self, failure: &Failure, phase: Phase) -> &'static str {
+        let is_answer = matches!(failure, Failure::Http(http) if http.status < 500);
+        match self {
+            Meaning::Final if phase == Phase::Sent => "a retry would not help",
+            Meaning::Final => "nothing was sent, and a retry would not help",
+            Meaning::NotRun(_) if is_answer => "the server turned the request away: the tool did not run",
+            Meaning::NotRun(_) => "nothing was sent: the tool did not run",
+            Meaning::Lost(_) => "the request was sent and the response was lost: the tool may have run",
+            Meaning::TurnedAway(_) => "the request was sent before the server turned it away: the tool may have run",
+            Meaning::Unanswered => "the request was sent and got no response: the tool may have run",
         }
     }
 }

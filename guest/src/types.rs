@@ -65,7 +65,7 @@ pub struct Tool {
 /// How far a request got before it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// No byte can have reached the server.
+    /// The server cannot have acted on the request: no whole request reached it, or it turned the request away unread.
     NotSent,
     /// The server may have acted on the request.
     Sent,

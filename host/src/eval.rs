@@ -24,7 +24,7 @@ The schema of a tool is its "schema", "inputSchema" or "input_schema".
   {"op":"split","name":"a.b"}
   {"op":"arguments","text":"n: 1","schema":{"type":"object"}}
   {"op":"filter","allow":["get_*"],"deny":[],"tools":["get_pods","delete_pod"]}
-  {"op":"classify","failure":{"kind":"http","status":429},"phase":"sent","attempt":1}
+  {"op":"classify","failure":{"kind":"http","status":429},"phase":"not-sent","attempt":1}
   {"op":"extract","result":{"content":[{"type":"text","text":"hello"}]}}
   {"op":"mask","groups":["basic"],"text":"password: hunter2hunter2"}
   {"op":"truncate","text":"a long text","max_bytes":6,"why":"too long"}

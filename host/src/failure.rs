@@ -142,6 +142,12 @@ impl RequestError {
 }
 
 impl RequestError {
+    /// Returns how far the request got, for the component: after [`types::Phase::Sent`], nothing that may change
+    /// something is sent again.
+    pub(crate) fn phase(&self) -> types::Phase {
+        if self.sent && !self.failure.is_turned_away() { types::Phase::Sent } else { types::Phase::NotSent }
+    }
+
     /// Adds the method to the message of a JSON-RPC error, which need not name it.
     #[must_use]
     pub fn with_method(mut self, method: &str) -> Self {
@@ -207,6 +213,20 @@ impl RequestError {
             }
         }
         self
+    }
+}
+
+impl Failure {
+    /// Reports whether the server answered that it did not take the request: it wants another authorization or a new
+    /// session, or fewer requests.
+    fn is_turned_away(&self) -> bool {
+        let Failure::Http(error) = self else { return false };
+        match error.status {
+            401 | 429 => true,
+            403 => error.challenge.is_some(),
+            400 | 404 => error.session,
+            _ => false,
+        }
     }
 }
 
@@ -351,6 +371,30 @@ impl PartialEq for RpcError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_by_which_a_server_turns_a_request_away_says_that_it_did_not_act() {
+        let http = |status, session, challenge: Option<&str>| {
+            let challenge = challenge.map(str::to_owned);
+            Failure::Http(HttpError { status, session, challenge, ..HttpError::default() })
+        };
+        for (failure, phase) in [
+            (http(404, true, None), types::Phase::NotSent),
+            (http(400, true, None), types::Phase::NotSent),
+            (http(429, false, None), types::Phase::NotSent),
+            (http(401, false, None), types::Phase::NotSent),
+            (http(403, false, Some("Bearer")), types::Phase::NotSent),
+            (http(403, true, None), types::Phase::Sent),
+            (http(404, false, None), types::Phase::Sent),
+            (http(410, true, None), types::Phase::Sent),
+            (http(500, true, Some("Bearer")), types::Phase::Sent),
+            (Failure::Connect("reset".to_owned()), types::Phase::Sent),
+            (Failure::Closed, types::Phase::Sent),
+        ] {
+            assert_eq!(RequestError::sent(failure.clone()).phase(), phase, "{failure}");
+            assert_eq!(RequestError::unsent(failure.clone()).phase(), types::Phase::NotSent, "{failure}");
+        }
+    }
 
     #[test]
     fn a_cause_is_told_once() {

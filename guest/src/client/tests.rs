@@ -227,7 +227,7 @@ fn a_text_that_nobody_can_keep_is_cut() {
 fn a_refused_authorization_is_a_new_session_and_one_more_request() {
     let refused = || {
         let http = HttpFailure { status: 401, session: false, challenge: true, retry_after_ms: None };
-        failed(Failure::Http(http), Phase::Sent)
+        failed(Failure::Http(http), Phase::NotSent)
     };
     let mut office = office(&["a"]);
     let call = office.execute("1", "a.x");

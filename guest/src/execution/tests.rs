@@ -159,20 +159,26 @@ fn each_failure_has_its_story() {
         ("k8s.set", vec![failed(Failure::Timeout, Sent)], "request OutcomeUnknown"),
         (
             "k8s.set",
-            vec![failed(http(429), Sent), Event::Waited, Event::Answered(ANSWER.into())],
+            vec![failed(http(429), NotSent), Event::Waited, Event::Answered(ANSWER.into())],
             "request wait request Ok",
         ),
         (
             "k8s.set",
-            vec![failed(http(429), Sent), Event::Waited, failed(http(429), Sent)],
+            vec![failed(http(429), NotSent), Event::Waited, failed(http(429), NotSent)],
             "request wait request ServerUnavailable",
         ),
         (
             "k8s.set",
-            vec![failed(http(401), Sent), Event::Authenticated, Event::Answered(ANSWER.into())],
+            vec![failed(http(401), NotSent), Event::Authenticated, Event::Answered(ANSWER.into())],
             "request reauthenticate request Ok",
         ),
-        ("k8s.set", vec![failed(http(401), Sent), failed(connect(), NotSent)], "request reauthenticate NeedsAuth"),
+        ("k8s.set", vec![failed(http(401), NotSent), failed(connect(), NotSent)], "request reauthenticate NeedsAuth"),
+        // What a transport says it sent is not sent again, although the server says that it turned it away.
+        ("k8s.set", vec![failed(connect(), Sent)], "request OutcomeUnknown"),
+        ("k8s.set", vec![failed(http(429), Sent)], "request OutcomeUnknown"),
+        ("k8s.set", vec![failed(http(401), Sent)], "request OutcomeUnknown"),
+        ("k8s.get", vec![failed(connect(), Sent), Event::Waited], "request wait reconnect"),
+        ("k8s.get", vec![failed(http(429), Sent), Event::Waited], "request wait request"),
         ("k8s.set", vec![failed(http(500), Sent)], "request OutcomeUnknown"),
         ("k8s.get", vec![failed(http(418), Sent)], "request RpcError"),
         (

@@ -43,34 +43,34 @@ fn rpc(code: i64, message: &str) -> Failure {
 
 /// Contexts: not sent, sent, sent and safe, sent under `always`, under `never`; second attempt under `always`, and safe.
 const FINAL: [Action; 7] = [Surface; 7];
-const NOT_RUN_NEW_SESSION: [Action; 7] =
-    [RetryNewSession, RetryNewSession, RetryNewSession, RetryNewSession, Surface, Surface, Surface];
-const NOT_RUN_SAME_SESSION: [Action; 7] =
-    [RetrySameSession, RetrySameSession, RetrySameSession, RetrySameSession, Surface, Surface, Surface];
-const UNAUTHORIZED: [Action; 7] =
-    [Reauthenticate, Reauthenticate, Reauthenticate, Reauthenticate, Surface, Surface, Surface];
-const LOST: [Action; 7] =
-    [RetryNewSession, OutcomeUnknown, RetryNewSession, RetryNewSession, OutcomeUnknown, OutcomeUnknown, Surface];
+const LOST: [Action; 7] = repeatable(RetryNewSession);
+const TOO_MANY: [Action; 7] = repeatable(RetrySameSession);
+const UNAUTHORIZED: [Action; 7] = repeatable(Reauthenticate);
 const UNANSWERED: [Action; 7] =
     [Surface, OutcomeUnknown, Surface, OutcomeUnknown, OutcomeUnknown, OutcomeUnknown, Surface];
+
+/// The row of a failure after which this action helps: once sent, only a tool that is safe to repeat is repeated.
+const fn repeatable(retry: Action) -> [Action; 7] {
+    [retry, OutcomeUnknown, retry, retry, OutcomeUnknown, OutcomeUnknown, Surface]
+}
 
 #[test]
 fn every_failure_has_its_row_of_the_table() {
     for (failure, expected) in [
         (Failure::Cancelled, FINAL),
         (Failure::Timeout, UNANSWERED),
-        (Failure::Connect("refused".into()), NOT_RUN_NEW_SESSION),
+        (Failure::Connect("refused".into()), LOST),
         (Failure::Closed, LOST),
         (Failure::Exited(Some(1)), LOST),
         (Failure::Exited(None), LOST),
-        (with_session(404), NOT_RUN_NEW_SESSION),
-        (with_session(400), NOT_RUN_NEW_SESSION),
+        (with_session(404), LOST),
+        (with_session(400), LOST),
         (plain(404), FINAL),
         (plain(400), FINAL),
         (with_session(410), FINAL),
         (plain(408), FINAL),
-        (plain(429), NOT_RUN_SAME_SESSION),
-        (with_session(429), NOT_RUN_SAME_SESSION),
+        (plain(429), TOO_MANY),
+        (with_session(429), TOO_MANY),
         (plain(500), LOST),
         (plain(502), LOST),
         (plain(503), LOST),
@@ -94,7 +94,7 @@ fn every_failure_has_its_row_of_the_table() {
         (Failure::RulesUnavailable("no store".into()), FINAL),
     ] {
         assert_eq!(columns(&failure), expected, "{failure:?}");
-        assert_eq!(may_have_run(&failure, Phase::Sent), expected == LOST || expected == UNANSWERED, "{failure:?}");
+        assert_eq!(may_have_run(&failure, Phase::Sent), expected != FINAL, "{failure:?}");
         assert!(!may_have_run(&failure, Phase::NotSent), "{failure:?}");
     }
 }
@@ -158,8 +158,9 @@ fn the_trace_tells_the_reasoning_without_the_texts_of_others() {
             with_session(404),
             &[
                 "HTTP 404 to a request with a session",
-                "the server rejected the request: the tool did not run",
-                "attempt 1 with `retry: safe`: retry-new-session",
+                "the request was sent before the server turned it away: the tool may have run",
+                "the tool is neither read-only nor idempotent: not safe to repeat",
+                "attempt 1 with `retry: safe`: outcome-unknown",
             ],
         ),
         (
@@ -169,6 +170,15 @@ fn the_trace_tells_the_reasoning_without_the_texts_of_others() {
     ] {
         assert_eq!(classify(&failure, &context).trace, expected);
     }
+    let unread = Context { phase: Phase::NotSent, ..context };
+    assert_eq!(
+        classify(&with_session(404), &unread).trace,
+        [
+            "HTTP 404 to a request with a session",
+            "the server turned the request away: the tool did not run",
+            "attempt 1 with `retry: safe`: retry-new-session",
+        ]
+    );
 }
 
 #[test]
@@ -204,7 +214,7 @@ fn any_failure() -> impl Strategy<Value = Failure> {
 
 proptest! {
     #[test]
-    fn an_operation_is_repeated_once_at_most_and_an_unanswered_one_never(failure in any_failure(), attempt in 0u32..4, always in any::<bool>()) {
+    fn what_was_sent_is_repeated_only_where_the_operator_says_so_and_then_once(failure in any_failure(), attempt in 0u32..4, always in any::<bool>()) {
         let retry = if always { RetryPolicy::Always } else { RetryPolicy::Safe };
         let context = Context { phase: Phase::Sent, attempt, read_only: false, idempotent: false, retry };
         let decision = classify(&failure, &context);
@@ -213,7 +223,8 @@ proptest! {
         if matches!(failure, Failure::Timeout | Failure::Protocol(_)) {
             prop_assert_eq!(decision.action, OutcomeUnknown);
         }
-        if matches!(failure, Failure::Closed | Failure::Exited(_)) && !always {
+        prop_assert!(!repeats || always, "a tool that is not safe was sent again after {failure:?}");
+        if matches!(failure, Failure::Connect(_) | Failure::Closed | Failure::Exited(_)) && !always {
             prop_assert_eq!(decision.action, OutcomeUnknown);
         }
         prop_assert!((2..=4).contains(&decision.trace.len()));

@@ -248,8 +248,11 @@ fn describe_event(event: &Event, forwarded: Option<&ForwardedAnswer>, approver: 
             format!("result of {bytes} bytes passed through{failed}")
         }
         Event::Failed(failed) => {
-            let sent =
-                if failed.phase == Phase::Sent { "after the request was sent" } else { "before anything was sent" };
+            let sent = match (failed.phase, &failed.failure) {
+                (Phase::Sent, _) => "after the request was sent",
+                (Phase::NotSent, Failure::Http(_)) => "before the server took the request",
+                (Phase::NotSent, _) => "before anything was sent",
+            };
             format!("failed {sent}: {}", describe_failure(&failed.failure))
         }
         Event::Reconnected => "a new session is open".to_owned(),

@@ -12,7 +12,7 @@ use super::{Toolgate, ToolgateCtx};
 use crate::failure::{Failure, RequestError};
 use crate::gate::enter_queues;
 use crate::json;
-use crate::logic::types::{Json, Phase};
+use crate::logic::types::Json;
 use crate::registry::{Lease, Link};
 use crate::session::{RequestTimeouts, SessionRequest};
 use crate::stats::StatsOutcome;
@@ -89,8 +89,7 @@ async fn reconnect(servers: &GrantedServers, server: &str) -> Result<(), Request
 
 /// Converts a failure to its WIT form.
 fn say(failed: RequestError) -> Said {
-    let phase = if failed.sent { Phase::Sent } else { Phase::NotSent };
-    Said { failure: (&failed.failure).into(), phase }
+    Said { failure: (&failed.failure).into(), phase: failed.phase() }
 }
 
 /// Returns the name of the tool that these `params` call.

@@ -2,12 +2,11 @@
 
 use crate::failure::{Failure, RequestError};
 use crate::logic::LogicError;
-use crate::logic::types::{Phase, execution};
+use crate::logic::types::execution;
 
 /// Converts a failure to an event of a call.
 pub(super) fn event(failed: &RequestError) -> execution::Event {
-    let phase = if failed.sent { Phase::Sent } else { Phase::NotSent };
-    execution::Event::Failed(execution::Failed { failure: (&failed.failure).into(), phase })
+    execution::Event::Failed(execution::Failed { failure: (&failed.failure).into(), phase: failed.phase() })
 }
 
 /// Converts an error of the component to a failure of the server.

@@ -9,7 +9,7 @@ use tracing::warn;
 use super::{CurrentBackend, Gate, GateError, failures};
 use crate::decide::{Decide, LogicResult};
 use crate::failure::{Failure, RequestError};
-use crate::logic::types::{Phase, recovery};
+use crate::logic::types::recovery;
 use crate::registry::{GateBackend, Lease, Link, ServerToolChange, ToolList, Unavailable};
 
 /// The outcome of refreshing all tools.
@@ -110,8 +110,7 @@ impl Gate {
     /// Decides whether and how to list again: a site that was busy or lost the session may work by now.
     fn list_retry(&self, link: &Link, failed: &RequestError) -> Option<ListRetry> {
         let Failure::Http(error) = &failed.failure else { return None };
-        let phase = if failed.sent { Phase::Sent } else { Phase::NotSent };
-        let retry = recovery::RetryPolicy::Safe;
+        let (phase, retry) = (failed.phase(), recovery::RetryPolicy::Safe);
         let context = recovery::Context { phase, attempt: 1, read_only: true, idempotent: true, retry };
         let failure = (&failed.failure).into();
         let decision = self.backend().pool.ask(0, |logic| logic.classify(&failure, context)).ok()?;

@@ -67,7 +67,7 @@ fn each_failure_has_its_words() {
 fn a_retry_waits_as_long_as_the_server_asked() {
     for (retry_after_ms, min_ms, max_ms) in [(Some(5_000), 5_000, 5_000), (None, 250, 750)] {
         let failure = Failure::Http(HttpFailure { status: 429, session: false, challenge: false, retry_after_ms });
-        let (_, last) = play(&gate(settings()), call("k8s.set", ""), vec![failed(failure, Phase::Sent)]);
+        let (_, last) = play(&gate(settings()), call("k8s.set", ""), vec![failed(failure, Phase::NotSent)]);
         assert_eq!(last, Directive::Wait(WaitRange { min_ms, max_ms }));
     }
 }
