@@ -2,12 +2,14 @@
 //!
 //! It knows `type`, `nullable`, `enum`, `const`, `properties`, `required`, `additionalProperties`, `items`,
 //! `prefixItems`, `minLength`, `maxLength`, `minimum`, `maximum` and their exclusive forms, `minItems`, `maxItems`,
-//! `anyOf`, `oneOf`, `allOf` and local `$ref`. Everything else passes: the server has the last word.
+//! `anyOf`, `oneOf`, `allOf` and local `$ref`, and the names in `patternProperties`. Everything else passes: the server
+//! has the last word.
 
 mod check;
 mod coerce;
 pub(crate) mod decimal;
 mod document;
+mod patterns;
 
 pub use check::check;
 pub use coerce::{Source, coerce, coercible};
@@ -15,6 +17,7 @@ pub use document::Document;
 
 use crate::json::{MAX_DEPTH, Object, Value};
 use crate::naming::distance;
+use patterns::PatternCache;
 use std::cell::Cell;
 use std::fmt;
 
@@ -31,12 +34,13 @@ pub struct Schema<'s> {
 pub struct Walk<'s> {
     root: &'s Value<'s>,
     steps: Cell<usize>,
+    patterns: PatternCache,
 }
 
 impl<'s> Walk<'s> {
     /// Begins a walk.
     pub fn new(root: &'s Value<'s>) -> Self {
-        Walk { root, steps: Cell::new(MAX_STEPS) }
+        Walk { root, steps: Cell::new(MAX_STEPS), patterns: PatternCache::default() }
     }
 
     /// Returns the position where a walk begins.
@@ -72,8 +76,14 @@ impl<'s> Schema<'s> {
         self.find(MAX_NESTING, &|schema| {
             let named = schema.properties().and_then(|all| schema.lookup(all, name));
             // `false` forbids unknown members and says nothing about their type.
-            named.or_else(|| schema.keyword("additionalProperties").filter(|rest| rest.as_object().is_some()))
+            named.or_else(|| schema.additional(name).filter(|rest| rest.as_object().is_some()))
         })
+    }
+
+    /// Returns what `additionalProperties` says about a member that `properties` does not name.
+    fn additional(self, name: &str) -> Option<&'s Value<'s>> {
+        let additional = self.keyword("additionalProperties")?;
+        if self.has_pattern_for(name) { None } else { Some(additional) }
     }
 
     /// Returns the schema for the items of a list here.
@@ -113,7 +123,7 @@ impl<'s> Schema<'s> {
 
     /// Reports whether an object here may only have the named properties.
     pub fn is_closed(self) -> bool {
-        // Without regular expressions, it is unknown which names `patternProperties` allows.
+        // A name that no pattern allows may be one that its author expects to be allowed.
         self.keyword("additionalProperties") == Some(&Value::Bool(false)) && self.keyword("patternProperties").is_none()
     }
 

@@ -115,13 +115,13 @@ impl Check {
             }
         }
         let properties = schema.properties();
-        let others = schema.keyword("additionalProperties");
-        let closed = schema.is_closed();
         for (name, value) in members.iter() {
             let named = properties.and_then(|all| schema.lookup(all, name));
-            if let Some(one) = named.or(others.filter(|others| others.as_object().is_some())) {
+            let one = named.or_else(|| schema.additional(name));
+            let is_forbidden = named.is_none() && one == Some(&Value::Bool(false));
+            if let Some(one) = one.filter(|one| named.is_some() || one.as_object().is_some()) {
                 self.value(value, schema.at(one), Path::Member(&path, name), depth + 1);
-            } else if closed && schema.walk.spend(1) {
+            } else if is_forbidden && schema.walk.spend(1) {
                 let known: Vec<Value<'_>> =
                     properties.into_iter().flat_map(Object::iter).map(|(name, _)| Value::string(name)).collect();
                 let known = if known.is_empty() { "none".into() } else { listed(&known) };
@@ -211,6 +211,13 @@ mod tests {
             (r#"{"prefixItems":[{"type":"null"}],"items":{"type":"string"}}"#, r#"[null,"world"]"#),
             (r#"{"properties":{"name":{"type":"string"}}}"#, r#"{"name":"John","unknown":"field"}"#),
             (r#"{"additionalProperties":false,"patternProperties":{"^x":{}}}"#, r#"{"x1":1}"#),
+            (
+                r#"{"properties":{"bar":{"type":"array"}},"patternProperties":{"f.o":{"minItems":2}},
+                    "additionalProperties":{"type":"integer"}}"#,
+                r#"{"fxo":[1,2],"bar":[],"quux":3}"#,
+            ),
+            (r#"{"additionalProperties":false,"patternProperties":{"(?=x)":{}}}"#, r#"{"y":1}"#),
+            (r#"{"additionalProperties":false,"patternProperties":{"^á":{}}}"#, r#"{"ármányos":1}"#),
             ("null", r#"{"any":"value"}"#),
             ("true", r#"{"any":"value"}"#),
             (r#"{"type":["string","null"]}"#, "null"),
@@ -255,6 +262,16 @@ mod tests {
                 r#"{"properties":{"a":{"items":{"properties":{"b":{"type":"null"}}}}}}"#,
                 r#"{"a":[{"b":[]}]}"#,
                 r#""a[0].b": expected null, found array"#,
+            ),
+            (
+                r#"{"properties":{"a":{}},"additionalProperties":false,"patternProperties":{"^x":{}}}"#,
+                r#"{"y":1}"#,
+                r#"unknown property "y", known: "a""#,
+            ),
+            (
+                r#"{"patternProperties":{"^x":{}},"additionalProperties":{"type":"null"}}"#,
+                r#"{"x1":1,"y":1}"#,
+                r#""y": expected null, found integer 1"#,
             ),
             (r#"{"enum":["a","b",null]}"#, r#""c""#, r#"expected "a", "b" or null, found string "c""#),
             (r#"{"const":1}"#, "2", "expected 1, found integer 2"),

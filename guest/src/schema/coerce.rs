@@ -78,9 +78,9 @@ impl Coercion {
             }
             Value::Object(members) => {
                 let properties = schema.properties();
-                let others = schema.keyword("additionalProperties");
                 for (name, value) in members.iter_mut() {
-                    if let Some(one) = properties.and_then(|all| schema.lookup(all, name)).or(others) {
+                    let named = properties.and_then(|all| schema.lookup(all, name));
+                    if let Some(one) = named.or_else(|| schema.additional(name)) {
                         self.value(value, schema.at(one), Path::Member(&path, name), depth + 1);
                     }
                 }
