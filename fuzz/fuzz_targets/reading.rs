@@ -16,8 +16,8 @@ fuzz_target!(|data: &[u8]| {
     let (names, text) = text.split_once('\n').unwrap_or(("f", text));
     let schema = json::parse(SCHEMA).expect("the schema is JSON");
     let tools: Vec<KnownTool> = names.split(' ').map(|name| KnownTool { name, input_schema: Some(&schema) }).collect();
-    for tools in [&[][..], &tools] {
-        let Ok(calls) = read_calls(text, tools) else { continue };
+    for (tools, loose) in [(&[][..], false), (&tools, false), (&[][..], true), (&tools, true)] {
+        let Ok(calls) = read_calls(text, tools, loose) else { continue };
         let mut end = 0;
         for call in calls {
             assert!(end <= call.start && call.start < call.end && text.get(call.start..call.end).is_some(), "{call:?}");

@@ -194,7 +194,11 @@ impl rules::Guest for Faulty {
 }
 
 impl reading::Guest for Faulty {
-    fn read_calls(_: String, _: Vec<reading::KnownTool>) -> Result<Vec<reading::ReadCall>, reading::ReadingError> {
+    fn read_calls(
+        _: String,
+        _: Vec<reading::KnownTool>,
+        _: bool,
+    ) -> Result<Vec<reading::ReadCall>, reading::ReadingError> {
         unimplemented!()
     }
 }

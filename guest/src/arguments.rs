@@ -1,5 +1,6 @@
 //! Reads a model's free text as the arguments of a tool: six readings, and the first that succeeds wins.
 
+mod begun;
 mod draft;
 mod fence;
 mod pairs;
@@ -7,9 +8,11 @@ pub(crate) mod repair;
 mod settle;
 mod yaml;
 
-use crate::json::{self, MAX_DEPTH, MAX_VALUES, Object, Value};
+use crate::json::{self, MAX_DEPTH, MAX_VALUES, Object, Repeated, Value};
 use crate::schema::{self, Document, Kinds, Schema, Source, Walk};
+use begun::Beginning;
 use draft::{Draft, Members};
+use repair::Repaired;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -116,29 +119,76 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
+/// What makes it uncertain which arguments a text means.
+#[derive(Debug, Default)]
+pub(crate) struct Doubts {
+    /// A key that an object of the text has more than once.
+    pub repeated: Option<Repeated>,
+    /// The text begins as a JSON object and does not go on as one, so it was read as a plain text.
+    pub is_broken: bool,
+}
+
+/// The notes on a text, and the doubts, as they are found.
+#[derive(Default)]
+struct Remarks {
+    notes: Vec<Note>,
+    doubts: Doubts,
+}
+
+impl Remarks {
+    fn note(&mut self, kind: NoteKind, text: impl Into<String>) {
+        self.notes.push(Note { kind, text: text.into() });
+    }
+
+    /// Notes a key that was given more than once.
+    fn repeated(&mut self, repeated: Option<Repeated>) {
+        if repeated.is_some() {
+            self.note(NoteKind::Repair, REPEATED);
+            self.doubts.repeated = repeated;
+        }
+    }
+
+    /// Notes the repairs of a text, and returns its value.
+    fn repaired<'a>(&mut self, repaired: Repaired<'a>) -> Value<'a> {
+        for note in repaired.notes {
+            self.note(NoteKind::Repair, note);
+        }
+        self.repeated(repaired.repeated);
+        repaired.value
+    }
+}
+
 /// Reads a text as arguments; if the tool has an input schema, the schema decides types.
 pub fn parse(text: &str, schema: Option<&Document<'_>>) -> Result<Parsed, Refusal> {
+    parse_noting(text, schema).map(|(parsed, _)| parsed)
+}
+
+/// Reads a text as arguments, and says what makes it uncertain which are meant.
+pub(crate) fn parse_noting(text: &str, schema: Option<&Document<'_>>) -> Result<(Parsed, Doubts), Refusal> {
     if text.len() > MAX_TEXT {
         return Err(Refusal::TooLarge(MAX_TEXT as u64));
     }
     let text = text.trim().trim_start_matches('\u{feff}').trim();
-    let mut notes = Vec::new();
-    let (stage, members) = match json_value(text)? {
+    let mut remarks = Remarks::default();
+    let (stage, members) = match json_value(text, &mut remarks)? {
         Some(Value::Object(members)) => (Stage::Json, members),
         other => {
             let walk = schema.map(|schema| Walk::new(schema.root()));
-            read(text, other, walk.as_ref().map(Walk::top), &mut notes)?
+            read(text, other, walk.as_ref().map(Walk::top), &mut remarks)?
         }
     };
+    let Remarks { mut notes, doubts } = remarks;
     let mut arguments = Value::Object(members);
     if let Some(schema) = schema.filter(|schema| !schema.is_satisfied_by(&arguments)) {
         let schema = schema.root();
         let source = if matches!(stage, Stage::Yaml | Stage::KeyValue) { Source::Text } else { Source::Json };
         let coercions = schema::coerce(&mut arguments, schema, source);
-        notes.extend(coercions.into_iter().map(|text| Note::new(NoteKind::Coercion, text)));
+        notes.extend(coercions.into_iter().map(|text| Note { kind: NoteKind::Coercion, text }));
         let problems = schema::check(&arguments, schema);
-        notes.extend(problems.into_iter().map(|text| Note::new(NoteKind::Problem, text)));
+        notes.extend(problems.into_iter().map(|text| Note { kind: NoteKind::Problem, text }));
     }
+    // Problems come last; one may have been noted before the coercions.
+    notes.sort_by_key(|note| note.kind as u8);
     // `input` adds a level and opened strings add values, so check the limits again: the server must be able to read
     // this.
     let (values, depth) = schema::measure(&arguments);
@@ -150,13 +200,7 @@ pub fn parse(text: &str, schema: Option<&Document<'_>>) -> Result<Parsed, Refusa
     }
     let mut json = String::with_capacity(text.len());
     arguments.write(&mut json);
-    Ok(Parsed { arguments: json, stage, notes })
-}
-
-impl Note {
-    fn new(kind: NoteKind, text: impl Into<String>) -> Self {
-        Note { kind, text: text.into() }
-    }
+    Ok((Parsed { arguments: json, stage, notes }, doubts))
 }
 
 /// Tries the readings in order; `json` is the text as JSON, if it is JSON.
@@ -164,16 +208,16 @@ fn read<'a>(
     text: &'a str,
     json: Option<Value<'a>>,
     schema: Option<Schema<'_>>,
-    notes: &mut Vec<Note>,
+    remarks: &mut Remarks,
 ) -> Result<(Stage, Object<'a>), Refusal> {
     if text.is_empty() {
         return Ok((Stage::Empty, Object::new()));
     }
     if let Some(value) = json {
-        return Ok((Stage::JsonValue, placed(value, schema, notes)));
+        return Ok((Stage::JsonValue, placed(value, schema, remarks)));
     }
-    let text = match repaired(text, schema, notes)? {
-        Unfenced::Value(value) => return Ok((Stage::JsonRepaired, placed(value, schema, notes))),
+    let text = match repaired(text, schema, remarks)? {
+        Unfenced::Value(value) => return Ok((Stage::JsonRepaired, placed(value, schema, remarks))),
         Unfenced::Text("") => return Ok((Stage::Empty, Object::new())),
         Unfenced::Text(text) => text,
     };
@@ -186,25 +230,37 @@ fn read<'a>(
         other => (other, None),
     };
     if let Some(members) = yaml {
-        return Ok((Stage::Yaml, settled(members, schema, notes)));
+        return Ok((Stage::Yaml, settled(members, schema, remarks)));
     }
     if let Some(pairs) = pairs::read(text, schema)? {
         if pairs.joined {
-            notes.push(Note::new(NoteKind::Repair, JOINED));
+            remarks.note(NoteKind::Repair, JOINED);
         }
-        return Ok((Stage::KeyValue, settled(pairs.members, schema, notes)));
+        return Ok((Stage::KeyValue, settled(pairs.members, schema, remarks)));
     }
     if let Some(members) = doubtful {
-        return Ok((Stage::Yaml, settled(members, schema, notes)));
+        return Ok((Stage::Yaml, settled(members, schema, remarks)));
+    }
+    match begun::read(text, schema)? {
+        Some(Beginning::Object(read)) => {
+            remarks.note(NoteKind::Repair, "removed the words after the object");
+            let value = remarks.repaired(read);
+            return Ok((Stage::JsonRepaired, placed(value, schema, remarks)));
+        }
+        Some(Beginning::Problem(problem)) => {
+            remarks.note(NoteKind::Problem, problem);
+            remarks.doubts.is_broken = true;
+        }
+        None => {}
     }
     let property = schema.and_then(|schema| schema.sole_property(|kinds| kinds.has(Kinds::STRING)));
     if let Some(name) = property
         && let Some(value) = pairs::sole(text, name)?
     {
         if text.contains([',', '\n']) {
-            notes.push(Note::new(NoteKind::Repair, JOINED));
+            remarks.note(NoteKind::Repair, JOINED);
         }
-        return Ok((Stage::KeyValue, settled(vec![(name.to_owned().into(), value)], schema, notes)));
+        return Ok((Stage::KeyValue, settled(vec![(name.to_owned().into(), value)], schema, remarks)));
     }
     let property = property.map_or(Cow::Borrowed(INPUT), |name| name.to_owned().into());
     Ok((Stage::Raw, [(property, Value::string(text))].into_iter().collect()))
@@ -221,12 +277,15 @@ fn is_opened((key, value): &(Cow<'_, str>, Draft<'_>), schema: Schema<'_>) -> bo
 }
 
 /// Reads the text as JSON, if it is JSON.
-fn json_value(text: &str) -> Result<Option<Value<'_>>, Refusal> {
+fn json_value<'a>(text: &'a str, remarks: &mut Remarks) -> Result<Option<Value<'a>>, Refusal> {
     if !text.starts_with(|first: char| matches!(first, '{' | '[' | '"' | '-' | '0'..='9' | 't' | 'f' | 'n')) {
         return Ok(None);
     }
-    match json::parse(text) {
-        Ok(value) => Ok(Some(value)),
+    match json::parse_noting(text) {
+        Ok((value, repeated)) => {
+            remarks.repeated(repeated);
+            Ok(Some(value))
+        }
         Err(error) => Refusal::of(&error).map_or(Ok(None), Err),
     }
 }
@@ -238,34 +297,29 @@ enum Unfenced<'a> {
 }
 
 /// Removes the code fence, if there is one, and repairs the JSON, if it is JSON.
-fn repaired<'a>(text: &'a str, schema: Option<Schema<'_>>, notes: &mut Vec<Note>) -> Result<Unfenced<'a>, Refusal> {
-    let mut note = |texts: &[&str]| notes.extend(texts.iter().map(|text| Note::new(NoteKind::Repair, *text)));
+fn repaired<'a>(text: &'a str, schema: Option<Schema<'_>>, remarks: &mut Remarks) -> Result<Unfenced<'a>, Refusal> {
     let Some(fenced) = fence::find(text) else {
         return Ok(match repair::read(text)? {
-            Some((value, repairs)) => {
-                note(&repairs);
-                Unfenced::Value(value)
-            }
+            Some(read) => Unfenced::Value(remarks.repaired(read)),
             None => Unfenced::Text(text),
         });
     };
-    let read = match json_value(fenced.inside)? {
-        Some(value) => Some((value, Vec::new())),
-        None => repair::read(fenced.inside)?,
+    let mut inner = Remarks::default();
+    let read = match json_value(fenced.inside, &mut inner)? {
+        Some(value) => Some(value),
+        None => repair::read(fenced.inside)?.map(|read| inner.repaired(read)),
     };
     match read {
         // Words around a fence may belong to the text, so drop them only if the schema knows a property of the object.
-        Some((value, repairs)) if !fenced.prose || is_known(&value, schema) => {
-            note(&[if fenced.prose {
-                "removed the code fence and the words around it"
-            } else {
-                "removed the code fence"
-            }]);
-            note(&repairs);
+        Some(value) if !fenced.prose || is_known(&value, schema) => {
+            let around = if fenced.prose { " and the words around it" } else { "" };
+            remarks.note(NoteKind::Repair, format!("removed the code fence{around}"));
+            remarks.notes.append(&mut inner.notes);
+            remarks.doubts = inner.doubts;
             Ok(Unfenced::Value(value))
         }
         None if !fenced.prose => {
-            note(&["removed the code fence"]);
+            remarks.note(NoteKind::Repair, "removed the code fence");
             Ok(Unfenced::Text(fenced.inside))
         }
         _ => Ok(Unfenced::Text(text)),
@@ -279,7 +333,7 @@ fn is_known(value: &Value<'_>, schema: Option<Schema<'_>>) -> bool {
 }
 
 /// Makes an object of a value: as `input`, or as the one property that the schema has for it.
-fn placed<'a>(value: Value<'a>, schema: Option<Schema<'_>>, notes: &mut Vec<Note>) -> Object<'a> {
+fn placed<'a>(value: Value<'a>, schema: Option<Schema<'_>>, remarks: &mut Remarks) -> Object<'a> {
     let value = match value {
         Value::Object(members) => return members,
         value => value,
@@ -288,31 +342,34 @@ fn placed<'a>(value: Value<'a>, schema: Option<Schema<'_>>, notes: &mut Vec<Note
         .filter(|schema| !schema.names(INPUT))
         .and_then(|schema| schema.sole_property(|kinds| schema::coercible(&value, kinds)));
     if let Some(name) = property {
-        notes.push(Note::new(NoteKind::Coercion, format!("took the value as {}", Value::string(name).to_json())));
+        remarks.note(NoteKind::Coercion, format!("took the value as {}", Value::string(name).to_json()));
         return [(name.to_owned().into(), value)].into_iter().collect();
     }
     // Models sometimes quote whole objects. If no property takes a string, this must be one.
     if let (Some(schema), Value::String(text)) = (schema, &value)
-        && let Ok(opened @ Value::Object(_)) = json::parse(text)
+        && let Ok((opened @ Value::Object(_), repeated)) = json::parse_noting(text)
         && is_known(&opened, Some(schema))
         && let Value::Object(members) = opened.into_owned()
     {
-        notes.push(Note::new(NoteKind::Coercion, "opened the object in quotes"));
+        remarks.note(NoteKind::Coercion, "opened the object in quotes");
+        remarks.repeated(repeated);
         return members;
     }
     [(Cow::Borrowed(INPUT), value)].into_iter().collect()
 }
 
 /// Decides the type of every unquoted word.
-fn settled<'a>(members: Members<'a>, schema: Option<Schema<'_>>, notes: &mut Vec<Note>) -> Object<'a> {
+fn settled<'a>(members: Members<'a>, schema: Option<Schema<'_>>, remarks: &mut Remarks) -> Object<'a> {
     let written = members.len();
     let Value::Object(members) = Draft::Map(members).settle(schema) else { return Object::new() };
     if members.len() < written {
-        notes.push(Note::new(NoteKind::Repair, "some keys were given more than once: the last value of each counts"));
+        remarks.note(NoteKind::Repair, REPEATED);
     }
     members
 }
 
+/// The note that an object has a key more than once.
+const REPEATED: &str = "some keys were given more than once: the last value of each counts";
 /// The note that a value contains separators.
 const JOINED: &str = "some commas or newlines were read as part of the value before them";
 /// The member for a value that is not an object.

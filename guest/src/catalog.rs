@@ -372,12 +372,25 @@ impl Catalog {
         let readings = naming::readings(name);
         let known = readings.iter().filter(|(server, _)| self.order.contains_key(*server) && selects(server));
         if let Some((server, tool)) = known.max_by_key(|(server, _)| server.len()) {
-            return NameError::unknown_tool(tool, server, &self.available(server, may_use));
+            let available = self.available(server, may_use);
+            let meant = naming::most_like(available.iter().copied(), tool).map(|tool| format!("{server}.{tool}"));
+            return NameError::unknown_tool(tool, server, &available).suggesting(meant);
         }
+        let meant = self.most_like(name, may_use);
         match naming::likely_server(name) {
-            Some(server) => NameError::unknown_server(server, &self.servers(selects)),
-            None => NameError::invalid(name),
+            Some(server) => NameError::unknown_server(server, &self.servers(selects)).suggesting(meant),
+            None => NameError::invalid(name).suggesting(meant),
         }
+    }
+
+    /// Returns the tool whose name, with or without its server, is most like this one.
+    fn most_like(&self, name: &str, may_use: &dyn Fn(&str, &Tool) -> bool) -> Option<String> {
+        let visible = self.all().filter(|(server, entry)| may_use(server, &entry.tool));
+        let names: Vec<[String; 2]> =
+            visible.map(|(server, entry)| [format!("{server}.{}", entry.tool.name), entry.tool.name.clone()]).collect();
+        let plain = naming::normalize(name.strip_prefix("mcp__").unwrap_or(name));
+        let near = naming::most_like(names.iter().flatten().map(String::as_str), &plain)?;
+        names.iter().find(|names| names.iter().any(|name| name == near)).map(|[whole, _]| whole.clone())
     }
 
     fn available(&self, server: &str, may_use: &dyn Fn(&str, &Tool) -> bool) -> Vec<&str> {

@@ -216,9 +216,10 @@ impl<B: Decider> wit::reading::Guest for Component<B> {
     fn read_calls(
         text: String,
         tools: Vec<wit::reading::KnownTool>,
+        loose: bool,
     ) -> Result<Vec<wit::reading::ReadCall>, wit::reading::ReadingError> {
         let tools: Vec<_> = tools.into_iter().map(|tool| (tool.name, tool.input_schema)).collect();
-        logic::reading::read_calls_of(&text, &tools).convert()
+        logic::reading::read_calls_of(&text, &tools, loose).convert()
     }
 }
 

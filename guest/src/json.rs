@@ -34,6 +34,22 @@ pub enum Value<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
 
+/// A key that one object of a text has more than once. The last value counts, but another reader may take the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Repeated {
+    /// The key with the first value, as the JSON of an object.
+    pub first: String,
+    /// The key with the last value, as the JSON of an object.
+    pub last: String,
+}
+
+impl Repeated {
+    /// Reports whether the values differ, so that the key has two meanings.
+    pub(crate) fn differs(&self) -> bool {
+        self.first != self.last
+    }
+}
+
 /// The reason why a text is not a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
@@ -60,8 +76,14 @@ pub fn parse(text: &str) -> Result<Value<'_>, Error> {
     Reader::new(text).document()
 }
 
-/// Parses the value at the start of a text; returns it with the number of bytes that it takes.
-pub(crate) fn parse_prefix(text: &str) -> Result<(Value<'_>, usize), Error> {
+/// Parses a text that is exactly one value; returns it with a key that one of its objects has more than once, if any.
+pub(crate) fn parse_noting(text: &str) -> Result<(Value<'_>, Option<Repeated>), Error> {
+    Reader::new(text).document_noting()
+}
+
+/// Parses the value at the start of a text; returns it with the number of bytes that it takes, and a key that one of
+/// its objects has more than once, if any.
+pub(crate) fn parse_prefix(text: &str) -> Result<(Value<'_>, usize, Option<Repeated>), Error> {
     Reader::new(text).prefix()
 }
 
@@ -241,17 +263,23 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Builds an object; of several members with one key, the last value takes the place of the first.
-impl<'a> FromIterator<(Cow<'a, str>, Value<'a>)> for Object<'a> {
-    fn from_iter<I: IntoIterator<Item = (Cow<'a, str>, Value<'a>)>>(members: I) -> Self {
-        let mut members = members.into_iter().collect();
-        unite(&mut members);
+impl<'a> Object<'a> {
+    /// Builds an object and notes a key that it has more than once, unless one with two meanings was noted before.
+    pub(crate) fn united(mut members: Vec<(Cow<'a, str>, Value<'a>)>, repeated: &mut Option<Repeated>) -> Self {
+        unite(&mut members, repeated);
         Object(members)
     }
 }
 
-/// Merges members with the same key.
-fn unite<'a>(members: &mut Vec<(Cow<'a, str>, Value<'a>)>) {
+/// Builds an object; of several members with one key, the last value takes the place of the first.
+impl<'a> FromIterator<(Cow<'a, str>, Value<'a>)> for Object<'a> {
+    fn from_iter<I: IntoIterator<Item = (Cow<'a, str>, Value<'a>)>>(members: I) -> Self {
+        Object::united(members.into_iter().collect(), &mut None)
+    }
+}
+
+/// Merges members with the same key, and notes one such key.
+fn unite<'a>(members: &mut Vec<(Cow<'a, str>, Value<'a>)>, repeated: &mut Option<Repeated>) {
     /// Up to this many members, comparing all pairs of keys is faster than sorting.
     const FEW: usize = 12;
     if members.len() <= FEW && (1..members.len()).all(|n| members[..n].iter().all(|(key, _)| *key != members[n].0)) {
@@ -264,6 +292,11 @@ fn unite<'a>(members: &mut Vec<(Cow<'a, str>, Value<'a>)>) {
     if twins.is_empty() {
         return;
     }
+    for &(earlier, later) in &twins {
+        if !repeated.as_ref().is_some_and(Repeated::differs) {
+            *repeated = noted(repeated.take(), &members[earlier], &members[later].1);
+        }
+    }
     // The sort is stable, so walking backwards carries the last value to the first place.
     for &(earlier, later) in twins.iter().rev() {
         members[earlier].1 = std::mem::replace(&mut members[later].1, Value::Null);
@@ -272,6 +305,23 @@ fn unite<'a>(members: &mut Vec<(Cow<'a, str>, Value<'a>)>) {
     twins.iter().for_each(|&(_, later)| extra[later] = true);
     let mut extra = extra.into_iter();
     members.retain(|_| !extra.next().unwrap_or(false));
+}
+
+/// Returns the key that was noted before, or this one if there is none or if this one has two meanings.
+fn noted(known: Option<Repeated>, (key, first): &(Cow<'_, str>, Value<'_>), last: &Value<'_>) -> Option<Repeated> {
+    if known.is_some() && first == last {
+        return known;
+    }
+    Some(Repeated { first: member_json(key, first), last: member_json(key, last) })
+}
+
+/// Writes an object with one member.
+fn member_json(key: &str, value: &Value<'_>) -> String {
+    let mut json = String::from("{");
+    write_string(key, &mut json);
+    json.push(':');
+    value.write(&mut json);
+    json + "}"
 }
 
 impl<'a> IntoIterator for Object<'a> {

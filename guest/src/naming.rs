@@ -179,6 +179,15 @@ impl NameError {
         NameError { problem: NameProblem::UnknownTool, message }
     }
 
+    /// Adds the name that was probably meant, if there is one.
+    #[must_use]
+    pub fn suggesting(mut self, meant: Option<String>) -> Self {
+        if let Some(meant) = meant {
+            self.message = format!("{}; did you mean {}?", self.message, quote(&meant));
+        }
+        self
+    }
+
     /// The name matches several tools.
     pub fn ambiguous(name: &str, meanings: &[String]) -> Self {
         let shown: Vec<&str> = meanings.iter().map(String::as_str).collect();
@@ -213,6 +222,25 @@ fn nearest(names: &[&str], wanted: &str) -> String {
     ranked.sort_by_key(|&(distance, _)| distance);
     let shown: Vec<&str> = ranked.iter().take(LISTED).map(|&(_, name)| name).collect();
     format!("{}, … ({} more)", shown.join(", "), names.len() - LISTED)
+}
+
+/// Returns the name that is most like the wanted one, if it is like it: a third of the letters may differ, and one in a
+/// short name.
+pub(crate) fn most_like<'n>(names: impl IntoIterator<Item = &'n str>, wanted: &str) -> Option<&'n str> {
+    if wanted.len() > SHOWN {
+        return None;
+    }
+    let letters: Vec<char> = wanted.chars().flat_map(char::to_lowercase).collect();
+    let mut best: Option<(usize, &str)> = None;
+    for name in names {
+        let longest = letters.len().max(name.chars().count());
+        let distance = distance(name, &letters);
+        let is_near = distance <= (longest / 3).max(1) && distance < longest;
+        if is_near && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, name));
+        }
+    }
+    best.map(|(_, name)| name)
 }
 
 /// Returns the edit distance between two names.

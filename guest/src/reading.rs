@@ -12,6 +12,7 @@ mod objects;
 mod python;
 mod react;
 mod scan;
+mod standing;
 mod statements;
 mod strings;
 
@@ -33,12 +34,14 @@ pub struct KnownTool<'a> {
 /// A call in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadCall {
-    /// The name of the tool as written, without `functions.` before it.
+    /// The name of the tool as written, without `functions.` before it, or that of the only known tool which it can mean.
     pub name: String,
     /// The arguments, as a JSON object.
     pub arguments: String,
     /// How the call is written.
     pub form: CallForm,
+    /// How the call stands in the text.
+    pub standing: Standing,
     /// The byte of the text at which the call begins.
     pub start: usize,
     /// The byte of the text at which the call ends.
@@ -74,6 +77,29 @@ pub enum CallForm {
     ToolCode,
 }
 
+/// How a call stands in its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// On lines of its own.
+    OwnLine,
+    /// In a code fence, on lines of its own.
+    Fenced,
+    /// In tags, after a mark or under a label, with nothing else on its lines.
+    Marked,
+    /// In a sentence, or beside other words: the text may only mention it.
+    Inline,
+    /// In a quotation: between quotation marks or backticks in a sentence, after `>`, or in an element such as
+    /// `<blockquote>`.
+    Quoted,
+}
+
+impl Standing {
+    /// Reports whether the call stands for itself, so that the text makes it rather than mentions it.
+    pub fn is_for_itself(self) -> bool {
+        matches!(self, Standing::OwnLine | Standing::Fenced | Standing::Marked)
+    }
+}
+
 /// Why a text cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadingError {
@@ -89,6 +115,8 @@ pub enum ReadingError {
     Unnamed(UnnamedArgument),
     /// The text ends inside the call that begins at this byte.
     Incomplete(usize),
+    /// The arguments of the call that begins at this byte are broken JSON.
+    Malformed(usize),
     /// The text has so many beginnings of calls without an end, up to this byte, that reading it would take too long.
     Tangled(usize),
 }
@@ -125,18 +153,24 @@ impl ReadingError {
 
 /// Finds the calls in a text, in the order of the text.
 ///
-/// A known tool is also found by its name in the middle of a sentence, and its schema gives names to positions. If no tool
-/// is known, only what is unmistakably a call counts.
-pub fn read_calls(text: &str, tools: &[KnownTool<'_>]) -> Result<Vec<ReadCall>, ReadingError> {
+/// Only calls that stand for themselves are found, or with `loose` also those that the text mentions or quotes. The
+/// schema of a known tool gives names to positions. If no tool is known, only what is unmistakably a call counts.
+pub fn read_calls(text: &str, tools: &[KnownTool<'_>], loose: bool) -> Result<Vec<ReadCall>, ReadingError> {
     if text.len() > MAX_TEXT {
         return Err(ReadingError::TooLarge(MAX_TEXT as u64));
     }
     let tools = Tools::new(tools);
-    Ok(Scan::new(text, &tools).read()?.0)
+    let (mut calls, _) = Scan::new(text, &tools, loose).read()?;
+    calls.retain(|call| loose || call.standing.is_for_itself());
+    Ok(calls)
 }
 
 /// Finds the calls in a text, given the names of tools and the texts of their schemas.
-pub fn read_calls_of(text: &str, tools: &[(String, Option<String>)]) -> Result<Vec<ReadCall>, ReadingError> {
+pub fn read_calls_of(
+    text: &str,
+    tools: &[(String, Option<String>)],
+    loose: bool,
+) -> Result<Vec<ReadCall>, ReadingError> {
     let schemas: Vec<Option<Value<'_>>> =
         tools.iter().map(|(_, schema)| json::parse(schema.as_deref()?).ok()).collect();
     let known: Vec<_> = tools
@@ -144,7 +178,7 @@ pub fn read_calls_of(text: &str, tools: &[(String, Option<String>)]) -> Result<V
         .zip(&schemas)
         .map(|((name, _), schema)| KnownTool { name, input_schema: schema.as_ref() })
         .collect();
-    read_calls(text, &known)
+    read_calls(text, &known, loose)
 }
 
 /// Returns the arguments of a text that is nothing but one call of this tool, if they fit its schema.
@@ -156,7 +190,7 @@ pub(crate) fn as_own_call(text: &str, tool: &str, schema: Option<&Value<'_>>) ->
     }
     let known = [KnownTool { name: tool, input_schema: schema }];
     let tools = Tools::new(&known);
-    let (calls, _) = Scan::new(text, &tools).read().ok().filter(|(_, has_prose)| !has_prose)?;
+    let (calls, _) = Scan::new(text, &tools, true).read().ok().filter(|(_, has_prose)| !has_prose)?;
     let [call] = <[ReadCall; 1]>::try_from(calls).ok()?;
     let is_own = call.name.strip_suffix(tool).is_some_and(|server| {
         server.is_empty() || [".", "__"].iter().any(|joint| server.len() > joint.len() && server.ends_with(joint))

@@ -85,11 +85,12 @@ pub trait Decide {
         failed: &[catalog::FailedServer],
     ) -> LogicResult<String>;
 
-    /// Finds the calls in a text.
+    /// Finds the calls in a text that stand for themselves, or with `loose` also those that it mentions or quotes.
     fn read_calls(
         &mut self,
         text: &str,
         tools: &[reading::KnownTool],
+        loose: bool,
     ) -> LogicResult<Result<Vec<reading::ReadCall>, reading::ReadingError>>;
 
     /// Finds the best of these tools for each query.

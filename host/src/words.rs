@@ -64,6 +64,9 @@ impl ErrorText for reading::ReadingError {
             reading::ReadingError::Incomplete(at) => {
                 format!("the call at byte {at} has no end: write the whole call, with its closing brackets and tags")
             }
+            reading::ReadingError::Malformed(at) => {
+                format!("the arguments of the call at byte {at} are broken JSON: write one whole JSON object")
+            }
             reading::ReadingError::Tangled(at) => format!(
                 "too many calls without an end up to byte {at}: write each call once, with its closing brackets and tags"
             ),
@@ -205,6 +208,9 @@ named! {
         React = "react", Python = "python", Json = "json", OpenAi = "open-ai", Anthropic = "anthropic",
         ToolCallTag = "tool-call-tag", FunctionTag = "function-tag", Invoke = "invoke",
         ToolCallsMark = "tool-calls-mark", BarMark = "bar-mark", PythonTag = "python-tag", ToolCode = "tool-code",
+    }
+    "standing of a call" reading::Standing {
+        OwnLine = "own-line", Fenced = "fenced", Marked = "marked", Inline = "inline", Quoted = "quoted",
     }
     "policy for destructive tools" filtering::DestructivePolicy { Allow = "allow", Ask = "ask", Deny = "deny" }
     "verdict" filtering::Verdict { Allow = "allow", Ask = "ask", Deny = "deny" }

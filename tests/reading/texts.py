@@ -6,8 +6,10 @@ DATA is the folder `bfcl_eval/data` of the package `bfcl-eval` (`pip download --
 questions, tools and the right calls; nothing of it is stored here. From the calls this makes texts in every form that models
 write, sends each as a line to COMMAND, and prints for each form how many texts give the same calls:
 
-    {"op":"read-calls","text":"…","tools":[{"name":"f","input_schema":{…}}]}
-    {"ok":[{"name":"f","arguments":"{…}","form":"python","start":0,"end":6}]} or {"error":"…"}
+    {"op":"read-calls","text":"…","tools":[{"name":"f","input_schema":{…}}],"loose":false}
+    {"ok":[{"name":"f","arguments":"{…}","form":"python","standing":"own-line","start":0,"end":6}]} or {"error":"…"}
+
+Forms in which a call is beside other words are read with `loose`, all others without it.
 
 It fails if a form agrees in fewer than 98 % of its texts.
 """
@@ -268,6 +270,8 @@ FORMS = {
 
 # Forms that need the tools: their names, their properties or the types of their properties.
 TOOLS = {"python list, positions", "python, one object", "python in a sentence", "json, by key", "json, by key, list"}
+# Forms in which the calls stand beside other words.
+LOOSE = {"python after prose", "python in a sentence", "json in prose"}
 TOOLS |= {"tool_call tag, keys", "function tag, parameters", "invoke", "invoke, prefix", "react, key-value"}
 
 
@@ -332,7 +336,7 @@ def main():
                 wanted = expected(form, text, calls, tools)
                 if wanted is None:
                     continue
-                request = {"op": "read-calls", "text": text}
+                request = {"op": "read-calls", "text": text, "loose": form in LOOSE}
                 if known:
                     request["tools"] = [{"name": name, "input_schema": each} for name, each in tools]
                 rows.append((form, known, text, wanted))

@@ -128,9 +128,10 @@ impl Decide for Native {
         &mut self,
         text: &str,
         tools: &[reading::KnownTool],
+        loose: bool,
     ) -> LogicResult<Result<Vec<reading::ReadCall>, reading::ReadingError>> {
         let tools: Vec<_> = tools.iter().map(|tool| (tool.name.clone(), tool.input_schema.clone())).collect();
-        Ok(logic::reading::read_calls_of(text, &tools).convert())
+        Ok(logic::reading::read_calls_of(text, &tools, loose).convert())
     }
 
     fn search(

@@ -1,37 +1,63 @@
 //! Reads slightly broken JSON, as models write it, and notes each repair.
 
 use super::Refusal;
-use crate::json::{self, MAX_DEPTH, MAX_VALUES, Value};
+use crate::json::{self, MAX_DEPTH, MAX_VALUES, Object, Repeated, Value};
 use std::borrow::Cow;
 
-/// A value, and the repairs that were needed to read it.
-pub(crate) type Repaired<'a> = (Value<'a>, Vec<&'static str>);
+/// A value that was read with repairs.
+#[derive(Debug)]
+pub(crate) struct Repaired<'a> {
+    pub value: Value<'a>,
+    /// The repairs that were needed.
+    pub notes: Vec<&'static str>,
+    /// A key that an object has more than once.
+    pub repeated: Option<Repeated>,
+}
+
+/// How far a text that begins like an object is one.
+#[derive(Debug)]
+pub(crate) enum Begun<'a> {
+    /// The object is complete, and this byte is the first one after it.
+    Complete(Repaired<'a>, usize),
+    /// The text ends inside the object.
+    CutOff,
+    /// The object is no JSON from this byte on.
+    Broken(usize),
+}
 
 /// Reads a text that begins like an object or a list; returns `None` if repairs do not make it JSON.
 pub(crate) fn read(text: &str) -> Result<Option<Repaired<'_>>, Refusal> {
     if !text.starts_with(['{', '[']) {
         return Ok(None);
     }
-    let mut reader = Reader { text, at: 0, values: 0, repairs: [false; NOTES.len()] };
+    match begun(text)? {
+        Begun::Complete(repaired, end) if end == text.len() => Ok(Some(repaired)),
+        _ => Ok(None),
+    }
+}
+
+/// Reads the object or list at the start of a text as far as it goes.
+pub(crate) fn begun(text: &str) -> Result<Begun<'_>, Refusal> {
+    let mut reader = Reader::new(text);
     let value = match reader.value(0, false) {
         Ok(value) => value,
         Err(Stop::Limit(refusal)) => return Err(refusal),
-        Err(Stop::NotJson) => return Ok(None),
+        Err(Stop::NotJson) if text[reader.at..].trim().is_empty() => return Ok(Begun::CutOff),
+        Err(Stop::NotJson) => return Ok(Begun::Broken(reader.at)),
     };
     reader.skip_closers();
-    if reader.peek().is_some() {
-        return Ok(None);
-    }
     let notes = NOTES.iter().zip(reader.repairs).filter(|(_, made)| *made).map(|(note, _)| *note).collect();
-    Ok(Some((value, notes)))
+    Ok(Begun::Complete(Repaired { value, notes, repeated: reader.repeated }, reader.at))
 }
 
-/// Reads the value of a member at the start of a text; returns it with the number of bytes that it takes, or the number
-/// of bytes that were read in vain.
-pub(crate) fn prefix(text: &str) -> Result<Result<(Value<'_>, usize), usize>, Refusal> {
-    let mut reader = Reader { text, at: 0, values: 0, repairs: [false; NOTES.len()] };
+/// A value at the start of a text, with the number of bytes that it takes and a key that an object has more than once.
+pub(crate) type Prefix<'a> = (Value<'a>, usize, Option<Repeated>);
+
+/// Reads the value of a member at the start of a text; returns it, or the number of bytes that were read in vain.
+pub(crate) fn prefix(text: &str) -> Result<Result<Prefix<'_>, usize>, Refusal> {
+    let mut reader = Reader::new(text);
     match reader.value(0, true) {
-        Ok(value) => Ok(Ok((value, reader.at))),
+        Ok(value) => Ok(Ok((value, reader.at, reader.repeated))),
         Err(Stop::Limit(refusal)) => Err(refusal),
         Err(Stop::NotJson) => Ok(Err(reader.at)),
     }
@@ -81,9 +107,14 @@ struct Reader<'a> {
     at: usize,
     values: usize,
     repairs: [bool; NOTES.len()],
+    repeated: Option<Repeated>,
 }
 
 impl<'a> Reader<'a> {
+    fn new(text: &'a str) -> Self {
+        Reader { text, at: 0, values: 0, repairs: [false; NOTES.len()], repeated: None }
+    }
+
     fn value(&mut self, depth: usize, is_member: bool) -> Read<Value<'a>> {
         self.values += 1;
         if self.values > MAX_VALUES {
@@ -112,7 +143,7 @@ impl<'a> Reader<'a> {
             let value = self.value(depth, true)?;
             members.push((key, value));
         }
-        Ok(Value::Object(members.into_iter().collect()))
+        Ok(Value::Object(Object::united(members, &mut self.repeated)))
     }
 
     fn array(&mut self, depth: usize) -> Read<Value<'a>> {
@@ -311,7 +342,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Returns the quotes that close this opening quote.
-fn closers(quote: char) -> Option<&'static str> {
+pub(super) fn closers(quote: char) -> Option<&'static str> {
     Some(match quote {
         '"' => "\"",
         '\'' => "'",
@@ -337,7 +368,7 @@ mod tests {
     use super::*;
 
     fn mended(text: &str) -> Option<(String, Vec<&'static str>)> {
-        read(text).ok().flatten().map(|(value, notes)| (value.to_json(), notes))
+        read(text).ok().flatten().map(|read| (read.value.to_json(), read.notes))
     }
 
     #[test]

@@ -133,6 +133,92 @@ fn a_bare_value_goes_to_the_one_property_that_wants_it() {
     }
 }
 
+#[test]
+fn a_text_that_begins_as_a_json_object_is_never_taken_for_a_plain_text() {
+    let schema = r#"{"properties":{"city":{"type":"string"},"days":{"type":"integer"}},"required":["city"]}"#;
+    let removed = "Repair: removed the words after the object";
+    // An object and words after it: the object.
+    for (text, arguments, notes) in [
+        (r#"{"city": "Paris"} please"#, r#"{"city":"Paris"}"#, vec![removed]),
+        ("{\"city\": \"Paris\"}\n\nThis gets the weather of \"Paris\".", r#"{"city":"Paris"}"#, vec![removed]),
+        (r#"{"city": "Paris"}</tool_call>"#, r#"{"city":"Paris"}"#, vec![removed]),
+        (
+            "{'city': 'Paris', days: 2,}} thanks",
+            r#"{"city":"Paris","days":2}"#,
+            vec![
+                removed,
+                "Repair: replaced single or typographic quotes by double quotes",
+                "Repair: put bare keys into quotes",
+                "Repair: removed trailing commas",
+                "Repair: removed closing brackets that close nothing",
+            ],
+        ),
+    ] {
+        let notes = notes.iter().map(|note| note.to_string()).collect();
+        assert_eq!(read(text, Some(schema)), (arguments.to_owned(), Stage::JsonRepaired, notes), "{text}");
+    }
+    // Half an object, or two: nothing is certain, and the note is a problem, which ends a call.
+    let cut = "is cut off: send it whole";
+    let more = "goes on with other text: send the object alone";
+    for (text, problem) in [
+        (r#"{"city": "Par"#, cut),
+        (r#"{"city": "Paris""#, cut),
+        (r#"{"city": "Paris", "days": "#, cut),
+        (r#"{"ci"#, cut),
+        ("{'city': 'Par", cut),
+        ("{city: \"Par", cut),
+        ("{“city”: “Par", cut),
+        ("{\n  \"city\": \"Paris\",\n", cut),
+        ("{", cut),
+        (r#"[{"city": "Par"#, cut),
+        (r#""{\"city\": \"Par"#, cut),
+        ("```json\n{\"city\": \"Par\n```", cut),
+        ("```json\n{\"city\": \"Par", cut),
+        (r#"{"city": "Par" "days": 2}"#, "is broken at byte 15: send correct JSON"),
+        (r#"{"city": Par(is)}"#, "is broken at byte 16: send correct JSON"),
+        (r#"{"city": "Paris"} or {"city": "Rome"}"#, more),
+        (r#"{"city": "Paris"}, "days": 2}"#, more),
+        (r#"{"town": "Paris"} please"#, more),
+        (r#"[{"city": "Paris"}] please"#, more),
+    ] {
+        let (arguments, stage, notes) = read(text, Some(schema));
+        let expected = format!("Problem: the text begins as a JSON object that {problem}");
+        assert!(notes.contains(&expected), "{text}: {arguments} {stage:?} {notes:?}");
+    }
+    // What only has a brace is a text.
+    for text in
+        ["{app=\"nginx\"}", "{} apples", "{{ city }}", "{ first: user(id: 1) { name } }", "[x](y)", "a {\"b\": 1"]
+    {
+        let expected = Value::Object([(Cow::Borrowed("city"), Value::string(text))].into_iter().collect());
+        assert_eq!(read(text, Some(schema)), (expected.to_json(), Stage::Raw, vec![]), "{text}");
+    }
+    // Without a schema as well.
+    assert_eq!(
+        read(r#"{"a": 1} and more"#, None),
+        (r#"{"a":1}"#.to_owned(), Stage::JsonRepaired, vec![removed.to_owned()])
+    );
+    assert_eq!(read(r#"{"a": "b"#, None).2, [format!("Problem: the text begins as a JSON object that {cut}")]);
+}
+
+#[test]
+fn a_key_that_is_given_twice_gets_a_note_wherever_it_is() {
+    let twice = "Repair: some keys were given more than once: the last value of each counts".to_owned();
+    for (text, arguments) in [
+        (r#"{"a":1,"a":2}"#, r#"{"a":2}"#),
+        (r#"{"a":1,"\u0061":2}"#, r#"{"a":2}"#),
+        (r#"{"a":1,"b":3,"a":1}"#, r#"{"a":1,"b":3}"#),
+        (r#"{"x":[{"y":{"a":1,"a":2}}]}"#, r#"{"x":[{"y":{"a":2}}]}"#),
+        (r#"[{"a":1,"a":2}]"#, r#"{"input":[{"a":2}]}"#),
+        ("{'a':1,'a':2}", r#"{"a":2}"#),
+        ("```json\n{\"a\":1,\"a\":2}\n```", r#"{"a":2}"#),
+        (r#"{"a":1,"a":2} please"#, r#"{"a":2}"#),
+    ] {
+        let (found, _, notes) = read(text, None);
+        assert_eq!((found.as_str(), notes.contains(&twice)), (arguments, true), "{text} {notes:?}");
+    }
+    assert_eq!(read(r#"{"a":{"b":1},"b":1}"#, None).2, Vec::<String>::new());
+}
+
 /// The tool that writes a file: both of its texts are required, and it takes nothing else.
 const FILE: &str = r#"{"properties":{"path":{"type":"string"},"content":{"type":"string"},"mode":{"type":"integer"}},
     "required":["path","content"],"additionalProperties":false}"#;

@@ -74,12 +74,39 @@ fn errors_say_what_there_is() {
         ("a.q", "tool \"q\" is not available on server \"a\". Available tools: x, y"),
         ("mcp__a__q", "tool \"q\" is not available on server \"a\". Available tools: x, y"),
         ("a_b__q", "tool \"q\" is not available on server \"a_b\". Available tools: z"),
-        ("c.x", "MCP server \"c\" is not available for this execution. Available servers: a, a_b"),
-        ("c__x", "MCP server \"c\" is not available for this execution. Available servers: a, a_b"),
-        ("x", "invalid tool name \"x\": must be in 'server.tool' format (e.g., 'kubernetes-server.get_pods')"),
+        ("nobody.who", "MCP server \"nobody\" is not available for this execution. Available servers: a, a_b"),
+        ("nobody__who", "MCP server \"nobody\" is not available for this execution. Available servers: a, a_b"),
+        ("who", "invalid tool name \"who\": must be in 'server.tool' format (e.g., 'kubernetes-server.get_pods')"),
     ] {
         assert_eq!(resolve(&catalog, name).unwrap_err().message, expected, "{name}");
     }
+}
+
+#[test]
+fn an_error_names_the_tool_that_was_probably_meant() {
+    let catalog = catalog(&[("demo", &["add", "list_files", "echo"]), ("shop", &["charge"])]);
+    for (name, meant) in [
+        ("demo.ad", Some("demo.add")),
+        ("demo__list-files", Some("demo.list_files")),
+        ("Demo.Add", Some("demo.add")),
+        ("dmo.echo", Some("demo.echo")),
+        ("mcp__shp__charge", Some("shop.charge")),
+        ("list files", Some("demo.list_files")),
+        ("`demo.echo`", Some("demo.echo")),
+        ("demo.nothing_like_it", None),
+        ("x.y", None),
+        ("nonsense", None),
+    ] {
+        let message = resolve(&catalog, name).unwrap_err().message;
+        match meant {
+            Some(meant) => assert!(message.ends_with(&format!("; did you mean {meant:?}?")), "{name}: {message}"),
+            None => assert!(!message.contains("did you mean"), "{name}: {message}"),
+        }
+    }
+    // What the caller may not use is not suggested.
+    let error = catalog.resolve("shp.charge", &|server, _| server != "shop", &|server| server != "shop").unwrap_err();
+    let NoRoute::Unknown(error) = error else { panic!("{error:?}") };
+    assert!(!error.message.contains("charge\""), "{}", error.message);
 }
 
 #[test]

@@ -112,7 +112,7 @@ records! {
     naming::FittedTool { name, tool, schema }
     arguments::Note { kind, text }
     arguments::Parsed { arguments, stage, notes }
-    reading::ReadCall { name, arguments, form, start, end }
+    reading::ReadCall { name, arguments, form, standing, start, end }
     reading::AmbiguousCall { at, one, other }
     reading::UnnamedArgument { at, tool, position }
     filtering::Rules { allow, deny }
@@ -174,13 +174,14 @@ records! {
 }
 
 variants! {
+    reading::Standing { OwnLine, Fenced, Marked, Inline, Quoted }
     reading::CallForm {
         React, Python, Json, OpenAi, Anthropic, ToolCallTag, FunctionTag, Invoke, ToolCallsMark, BarMark, PythonTag,
         ToolCode
     }
     reading::ReadingError {
         TooLarge(limit), TooManyValues(limit), TooDeep(limit), Ambiguous(call), Unnamed(argument), Incomplete(at),
-        Tangled(at)
+        Malformed(at), Tangled(at)
     }
     types::Phase { NotSent, Sent }
     types::Failure {

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::{Error, MAX_DEPTH, MAX_VALUES, Object, Value, plain_run, unite};
+use super::{Error, MAX_DEPTH, MAX_VALUES, Object, Repeated, Value, plain_run};
 
 /// A text, and the position of the reader.
 pub(super) struct Reader<'a> {
     text: &'a str,
     at: usize,
     values: usize,
+    repeated: Option<Repeated>,
 }
 
 /// A list or object that is not closed yet.
@@ -20,23 +21,29 @@ enum Open<'a> {
 impl<'a> Reader<'a> {
     /// Starts at the beginning of the text.
     pub(super) fn new(text: &'a str) -> Self {
-        Reader { text, at: 0, values: 0 }
+        Reader { text, at: 0, values: 0, repeated: None }
     }
 
     /// Parses a text that is exactly one value.
-    pub(super) fn document(mut self) -> Result<Value<'a>, Error> {
+    pub(super) fn document(self) -> Result<Value<'a>, Error> {
+        self.document_noting().map(|(value, _)| value)
+    }
+
+    /// Parses a text that is exactly one value; returns it with a key that an object has more than once.
+    pub(super) fn document_noting(mut self) -> Result<(Value<'a>, Option<Repeated>), Error> {
         let value = self.value()?;
         self.blanks();
         if self.at < self.text.len() {
             return Err(Error::Syntax("the end of the text", self.at));
         }
-        Ok(value)
+        Ok((value, self.repeated))
     }
 
-    /// Parses the value at the start of the text; returns it with the number of bytes that it takes.
-    pub(super) fn prefix(mut self) -> Result<(Value<'a>, usize), Error> {
+    /// Parses the value at the start of the text; returns it with the number of bytes that it takes, and a key that an
+    /// object has more than once.
+    pub(super) fn prefix(mut self) -> Result<(Value<'a>, usize, Option<Repeated>), Error> {
         let value = self.value()?;
-        Ok((value, self.at))
+        Ok((value, self.at, self.repeated))
     }
 
     /// Reports whether the whole text is a number.
@@ -110,8 +117,7 @@ impl<'a> Reader<'a> {
                             }
                             Open::Object(mut members, key) => {
                                 members.push((key, value));
-                                unite(&mut members);
-                                Value::Object(Object(members))
+                                Value::Object(Object::united(members, &mut self.repeated))
                             }
                         };
                     }

@@ -2,7 +2,7 @@
 
 use super::CallForm;
 use super::cursor::{Cursor, Read, find};
-use super::known::Parameter;
+use super::known::{Parameter, unambiguous};
 use super::marks::{Tag, TagKind};
 use super::objects::{is_name, object};
 use super::scan::Scan;
@@ -36,6 +36,7 @@ impl<'t> Scan<'_, 't> {
                 None if cursor.peek() == Some(b'{') && parameters.is_empty() => {
                     let located = object(self.text, cursor.at)?;
                     cursor.at = located.end;
+                    unambiguous(located.repeated.as_ref(), start)?;
                     whole = Some(Value::Object(located.object).to_json());
                 }
                 None => return cursor.stop(),

@@ -2,9 +2,9 @@
 
 use super::cursor::{Cursor, Read, Stop, find};
 use super::python::{PythonCall, cleaned};
-use super::{KnownTool, ReadingError};
+use super::{AmbiguousCall, KnownTool, ReadingError, short};
 use crate::arguments::{self, Refusal, repair};
-use crate::json::{self, MAX_DEPTH, MAX_VALUES, Object, Value};
+use crate::json::{self, MAX_DEPTH, MAX_VALUES, Object, Repeated, Value};
 use crate::schema::{self, Document, Kinds, Source, Walk};
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 pub(super) struct Tools<'a> {
     all: &'a [KnownTool<'a>],
     places: BTreeMap<&'a str, usize>,
+    /// The tools by their folded names; none where several tools have the same one.
+    folded: OnceCell<BTreeMap<String, Option<usize>>>,
     /// The schemas that texts were read with.
     documents: Vec<OnceCell<Document<'a>>>,
 }
@@ -23,6 +25,19 @@ pub(super) struct Tools<'a> {
 pub(super) struct Named {
     pub name: String,
     pub tool: Option<usize>,
+    /// Whether the tool was only found by its folded name.
+    is_folded: bool,
+}
+
+impl Named {
+    fn exact(name: &str, tool: Option<usize>) -> Self {
+        Named { name: name.to_owned(), tool, is_folded: false }
+    }
+
+    /// Reports whether the name is that of a tool as it is written.
+    pub(super) fn is_exact(&self) -> bool {
+        self.tool.is_some() && !self.is_folded
+    }
 }
 
 /// A parameter in a tag.
@@ -37,7 +52,7 @@ impl<'a> Tools<'a> {
     /// Prepares the tools for looking them up.
     pub(super) fn new(all: &'a [KnownTool<'a>]) -> Self {
         let places = crate::ordered::map(all.iter().enumerate().map(|(place, tool)| (tool.name, place)));
-        Tools { all, places, documents: all.iter().map(|_| OnceCell::new()).collect() }
+        Tools { all, places, folded: OnceCell::new(), documents: all.iter().map(|_| OnceCell::new()).collect() }
     }
 
     /// Reports whether no tool is known.
@@ -45,25 +60,56 @@ impl<'a> Tools<'a> {
         self.all.is_empty()
     }
 
-    /// Returns the name without what models put before it, and the tool that it means.
+    /// Returns the name without what models put before and around it, and the tool that it means.
+    ///
+    /// A name that no tool has as it is written may still be one in other case, with blanks, or with `-` for `_`.
     #[inline(never)]
     pub(super) fn named(&self, written: &str) -> Named {
-        let name = cleaned(written.trim());
+        let name = cleaned(bare(written));
         if let Some(&tool) = self.places.get(&*name) {
-            return Named { name: name.into_owned(), tool: Some(tool) };
+            return Named::exact(&name, Some(tool));
         }
         let bare = NAMESPACES.iter().find_map(|space| name.strip_prefix(space)).unwrap_or(&name);
         let dot = bare.bytes().rposition(|byte| byte == b'.').map(|dot| dot + 1);
-        let last = dot.or_else(|| find(bare, "__").map(|joint| joint + 2)).map(|start| &bare[start..]);
-        let tool = self.places.get(bare).or_else(|| self.places.get(last?)).copied();
-        Named { name: bare.to_owned(), tool }
+        let last = dot.or_else(|| find(bare, "__").map(|joint| joint + 2));
+        let whole = self.places.get(bare).copied();
+        if let Some(tool) = whole.or_else(|| self.places.get(&bare[last?..]).copied()) {
+            return Named::exact(bare, Some(tool));
+        }
+        if let Some(tool) = self.folded(bare) {
+            return Named { name: self.all[tool].name.to_owned(), tool: Some(tool), is_folded: true };
+        }
+        // The server stays as it is written.
+        let Some((server, own)) = last.map(|last| bare.split_at(last)) else { return Named::exact(bare, None) };
+        match self.folded(own) {
+            Some(tool) => Named { name: format!("{server}{}", self.all[tool].name), tool: Some(tool), is_folded: true },
+            None => Named::exact(bare, None),
+        }
+    }
+
+    /// Returns the only tool with this name after folding.
+    fn folded(&self, name: &str) -> Option<usize> {
+        if self.is_empty() || name.len() > MAX_FOLDED {
+            return None;
+        }
+        let places = self.folded.get_or_init(|| {
+            let mut places: BTreeMap<String, Option<usize>> = BTreeMap::new();
+            for (place, tool) in self.all.iter().enumerate() {
+                places.entry(fold(tool.name)).and_modify(|several| *several = None).or_insert(Some(place));
+            }
+            places
+        });
+        let name = fold(name);
+        let inner = FOLDED_NAMESPACES.iter().find_map(|space| name.strip_prefix(space));
+        places.get(&name).or_else(|| places.get(inner?)).copied().flatten()
     }
 
     /// Gives the positions of a Python call the names that the schema has for them; returns the arguments, or the first
     /// position without a name, counted from one.
     #[inline(never)]
     pub(super) fn bound<'t>(&self, call: PythonCall<'t>, tool: Option<usize>) -> Read<Result<Object<'t>, usize>> {
-        let PythonCall { mut positions, keywords, start, .. } = call;
+        let PythonCall { mut positions, keywords, start, repeated, .. } = call;
+        unambiguous(repeated.as_ref(), start)?;
         if positions.is_empty() {
             return united(keywords, start).map(Ok);
         }
@@ -94,13 +140,23 @@ impl<'a> Tools<'a> {
         named && top.required().all(|name| arguments.get(name).is_some())
     }
 
-    /// Reads a text as the arguments of a tool, as a call of that tool reads it.
-    pub(super) fn arguments(&self, tool: Option<usize>, text: &str) -> Read<String> {
+    /// Reports whether the tool can be called without arguments.
+    pub(super) fn requires_nothing(&self, tool: usize) -> bool {
+        self.all[tool].input_schema.is_some() && self.fits(tool, &Object::new())
+    }
+
+    /// Reads a text as the arguments of a tool, as a call of that tool reads it; the call begins at this byte.
+    pub(super) fn arguments(&self, tool: Option<usize>, text: &str, start: usize) -> Read<String> {
         let document = tool.and_then(|tool| {
             let schema = self.all[tool].input_schema?;
             Some(self.documents[tool].get_or_init(|| Document::new(schema.clone())))
         });
-        arguments::parse(text, document).map(|parsed| parsed.arguments).map_err(refused)
+        let (parsed, doubts) = arguments::parse_noting(text, document).map_err(refused)?;
+        unambiguous(doubts.repeated.as_ref(), start)?;
+        if doubts.is_broken {
+            return Err(Stop::refused(ReadingError::Malformed(start)));
+        }
+        Ok(parsed.arguments)
     }
 
     /// Makes arguments of parameters whose values are texts: the schema decides their types.
@@ -112,7 +168,7 @@ impl<'a> Tools<'a> {
             let property = walk.as_ref().and_then(|walk| walk.top().property(name));
             let kinds = property.map(|property| property.kinds());
             let kinds = kinds.unwrap_or(if is_text { Kinds::STRING } else { Kinds::ALL });
-            let value = match meaning(text, kinds)? {
+            let value = match meaning(text, kinds, start)? {
                 Some(value) => value,
                 None => Value::string(without_line_breaks(text)),
             };
@@ -124,6 +180,26 @@ impl<'a> Tools<'a> {
         }
         Ok(arguments.to_json())
     }
+}
+
+/// Returns a name without the blanks, the quotes and the marks of Markdown around it.
+fn bare(written: &str) -> &str {
+    written.trim_matches(|edge: char| edge.is_whitespace() || "`*\"'".contains(edge))
+}
+
+/// Returns a name in lower case, with one `_` for all that models write between the words of a name.
+fn fold(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for letter in name.chars() {
+        if letter.is_whitespace() || "_-./:".contains(letter) {
+            if !out.ends_with('_') {
+                out.push('_');
+            }
+        } else {
+            out.extend(letter.to_lowercase());
+        }
+    }
+    out
 }
 
 /// Returns what `f({"a": 1})` means: all arguments in one object, or an object for the first property. If both can be
@@ -171,22 +247,38 @@ fn united<'t>(named: Vec<(Cow<'t, str>, Value<'t>)>, start: usize) -> Read<Objec
 }
 
 /// Returns what a text means if it is not just a text, for a property of these kinds.
-fn meaning(text: &str, kinds: Kinds) -> Read<Option<Value<'_>>> {
+fn meaning(text: &str, kinds: Kinds, start: usize) -> Read<Option<Value<'_>>> {
     let text = text.trim();
     let is_open = kinds == Kinds::ALL;
-    let value = match json::parse(text) {
-        Ok(value) => Some(value),
+    let read = match json::parse_noting(text) {
+        Ok(read) => Some(read),
         Err(json::Error::Syntax(..)) if kinds.has(Kinds::STRING) => None,
-        Err(json::Error::Syntax(..)) => repair::read(text).map_err(refused)?.map(|(value, _)| value),
+        Err(json::Error::Syntax(..)) => repair::read(text).map_err(refused)?.map(|read| (read.value, read.repeated)),
         Err(error) => return Err(stopped(&error, 0)),
     };
+    let Some((value, repeated)) = read else { return Ok(None) };
     // Without a schema, quotes and `null` are text: who writes tags has no other way to write them.
     let counts = |value: &Value<'_>| match value {
         Value::String(_) => !kinds.has(Kinds::STRING),
         Value::Null => !is_open && kinds.has(Kinds::NULL),
         value => kinds.has(Kinds::of(value)),
     };
-    Ok(value.filter(counts))
+    if !counts(&value) {
+        return Ok(None);
+    }
+    unambiguous(repeated.as_ref(), start)?;
+    Ok(Some(value))
+}
+
+/// Stops if an object of a call has a key twice with two values; the call begins at this byte.
+pub(super) fn unambiguous(repeated: Option<&Repeated>, at: usize) -> Read<()> {
+    match repeated {
+        Some(repeated) if repeated.differs() => {
+            let (one, other) = (short(&repeated.first), short(&repeated.last));
+            Err(Stop::refused(ReadingError::Ambiguous(AmbiguousCall { at, one, other })))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns a text without the line breaks that tags are written with.
@@ -246,3 +338,7 @@ const ENTITIES: [(&str, char); 7] = [
 const FEW: usize = 12;
 /// What models put before the name of a tool, although no tool is named so.
 const NAMESPACES: [&str; 2] = ["functions.", "default_api."];
+/// The same, folded.
+const FOLDED_NAMESPACES: [&str; 2] = ["functions_", "default_api_"];
+/// The maximum length of a name that is folded.
+const MAX_FOLDED: usize = 256;

@@ -3,7 +3,7 @@
 use super::ReadingError;
 use super::cursor::{Read, Stop, is_word};
 use super::python::Python;
-use crate::json::{self, MAX_DEPTH, MAX_VALUES, Value};
+use crate::json::{self, MAX_DEPTH, MAX_VALUES, Object, Value};
 use std::borrow::Cow;
 
 impl<'t> Python<'t> {
@@ -69,7 +69,7 @@ impl<'t> Python<'t> {
             self.cursor.blanks_and_comments(false);
             members.push((key, self.value(depth + 1)?));
         }
-        Ok(Value::Object(members.into_iter().collect()))
+        Ok(Value::Object(Object::united(members, &mut self.repeated)))
     }
 
     /// Moves to the next entry; returns false at the end, after the closing bracket.

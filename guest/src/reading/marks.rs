@@ -1,7 +1,7 @@
 //! Calls between tags and after marks: `<tool_call>…</tool_call>`, `<|python_tag|>…`, `[TOOL_CALLS]…`.
 
 use super::cursor::{Cursor, Read, Stop, find, is_word};
-use super::known::Parameter;
+use super::known::{Parameter, unambiguous};
 use super::objects::{is_name, object};
 use super::python::{Python, name};
 use super::scan::Scan;
@@ -80,6 +80,9 @@ impl<'t> Scan<'_, 't> {
     pub(super) fn tag(&mut self) -> Read<()> {
         let at = self.at;
         let Some(tag) = Tag::read(self.text, at) else {
+            if self.text[at..].starts_with("<!--") {
+                self.comment(at)?;
+            }
             (self.at, self.has_prose, self.line_is_blank) = (at + 1, true, false);
             return Ok(());
         };
@@ -88,6 +91,10 @@ impl<'t> Scan<'_, 't> {
         self.at = tag.end;
         if tag.is(&THOUGHTS) && tag.kind != TagKind::Bar {
             return self.thought(tag, is_blank);
+        }
+        if tag.is(&QUOTATIONS) {
+            self.quotation(tag, at, is_blank);
+            return Ok(());
         }
         if tag.is_bar(&["start_thinking"]) {
             return self.skip_thought(tag.end, "<|END_THINKING|>", true);
@@ -115,11 +122,44 @@ impl<'t> Scan<'_, 't> {
         self.marked(known, at, tag.end, read)
     }
 
+    /// Enters or leaves an element whose text is quoted from elsewhere.
+    fn quotation(&mut self, tag: Tag<'t>, at: usize, is_blank: bool) {
+        match tag.kind {
+            TagKind::Open if self.open_quotes.len() < MAX_QUOTATIONS => {
+                self.open_quotes.push((tag.local(), at, is_blank));
+            }
+            TagKind::Close => {
+                let mut open = self.open_quotes.iter();
+                if let Some(place) = open.rposition(|(name, ..)| name.eq_ignore_ascii_case(tag.local())) {
+                    let (_, start, _) = self.open_quotes[place];
+                    self.open_quotes.truncate(place);
+                    self.quote_since(start);
+                }
+            }
+            TagKind::Open | TagKind::Bar => {}
+        }
+        self.has_prose = true;
+    }
+
+    /// Notes where the comment of HTML ends that begins at this byte.
+    fn comment(&mut self, at: usize) -> Read<()> {
+        match find(&self.text[at..], "-->") {
+            Some(length) => {
+                self.comment_end = self.comment_end.max(at + length);
+                Ok(())
+            }
+            None => self.burn(at, self.text.len()),
+        }
+    }
+
     /// Goes on after marked calls, or forgets those that were read before the attempt failed; a text that breaks off
     /// inside of one is an error.
     fn marked(&mut self, known: usize, at: usize, inside: usize, read: Read<usize>) -> Read<()> {
         match read {
-            Ok(end) => (self.at, self.depth) = (end, 0),
+            Ok(end) => {
+                self.note(known, at, end, true);
+                (self.at, self.depth) = (end, 0);
+            }
             Err(Stop::NotHere(far)) if far >= self.text.len() && self.text[inside..].contains(['{', '(', '<']) => {
                 return Err(Stop::refused(ReadingError::Incomplete(at)));
             }
@@ -270,8 +310,9 @@ impl<'t> Scan<'_, 't> {
             if tag.is_bar(&["message"]) {
                 self.at = tag.end;
                 cursor.blanks();
+                let known = self.calls.len();
                 let read = self.call_with(name, &mut cursor, CallForm::BarMark, start);
-                return self.marked(self.calls.len(), start, tag.end, read).map(|()| true);
+                return self.marked(known, start, tag.end, read).map(|()| true);
             }
         }
         Ok(false)
@@ -285,6 +326,7 @@ impl<'t> Scan<'_, 't> {
         }
         let located = object(self.text, cursor.at)?;
         cursor.at = located.end;
+        unambiguous(located.repeated.as_ref(), start)?;
         self.add(named, Value::Object(located.object).to_json(), form, start, located.end);
         Ok(located.end)
     }
@@ -306,6 +348,7 @@ impl<'t> Scan<'_, 't> {
         let mut cursor = Cursor::new(self.text, start);
         match cursor.take_until(closing) {
             Ok(_) => {
+                self.note_thought(start, cursor.at);
                 (self.at, self.line_is_blank, self.has_thought) = (cursor.at, true, true);
                 Ok(())
             }
@@ -347,6 +390,35 @@ fn closes(open: Tag<'_>, other: Tag<'_>) -> bool {
 
 /// The tags around thoughts.
 const THOUGHTS: [&str; 5] = ["think", "thinking", "reasoning", "thought", "scratch_pad"];
+/// The tags around text that is quoted from elsewhere.
+const QUOTATIONS: [&str; 24] = [
+    "blockquote",
+    "q",
+    "quote",
+    "quotation",
+    "cite",
+    "code",
+    "pre",
+    "tool_response",
+    "tool_responses",
+    "tool_result",
+    "tool_results",
+    "tool_output",
+    "function_response",
+    "function_result",
+    "function_results",
+    "observation",
+    "document",
+    "documents",
+    "page",
+    "webpage",
+    "web_page",
+    "search_results",
+    "example",
+    "examples",
+];
+/// The maximum number of such tags that are open.
+const MAX_QUOTATIONS: usize = 64;
 /// The tags around calls.
 const CALL_TAGS: [&str; 7] =
     ["tool_call", "tool_calls", "toolcall", "function_call", "function_calls", "functioncall", "tool_use"];

@@ -2,16 +2,18 @@
 
 use super::CallForm;
 use super::cursor::{Cursor, Read, Stop, is_word};
-use super::known::{Named, refused, stopped};
+use super::known::{Named, refused, stopped, unambiguous};
 use super::scan::Scan;
 use super::{AmbiguousCall, ReadingError, short};
 use crate::arguments::repair;
-use crate::json::{self, Object, Value};
+use crate::json::{self, Object, Repeated, Value};
 use std::borrow::Cow;
 
 /// An object in the text, and where its members stand.
 pub(super) struct Located<'t> {
     pub object: Object<'t>,
+    /// A key that the object, or one in it, has more than once.
+    pub repeated: Option<Repeated>,
     /// The byte after the object.
     pub end: usize,
     /// Whether the object has its closing bracket.
@@ -43,6 +45,9 @@ impl<'t> Scan<'_, 't> {
             // Each level of wrappers reads its inside again.
             self.burn(at, end)?;
         }
+        if self.calls.len() > known {
+            unambiguous(located.repeated.as_ref(), at)?;
+        }
         if self.calls.len() == known && !located.is_closed {
             return Err(Stop::NotHere(end));
         }
@@ -66,7 +71,7 @@ impl<'t> Scan<'_, 't> {
     #[inline(never)]
     fn by_key(&mut self, located: &Located<'t>, form: Option<CallForm>, at: usize) -> bool {
         let is_call =
-            |(key, value): (&str, &Value<'_>)| value.as_object().is_some() && self.tools.named(key).tool.is_some();
+            |(key, value): (&str, &Value<'_>)| value.as_object().is_some() && self.tools.named(key).is_exact();
         let members = &located.object;
         if members.is_empty() || members.len() > MAX_KEYS || !members.iter().all(is_call) {
             return false;
@@ -113,7 +118,7 @@ impl<'t> Scan<'_, 't> {
         let marked = form.is_some() || named.tool.is_some() || object.get("action_input").is_some();
         let mut arguments: Option<String> = None;
         for value in written {
-            let Some(read) = self.arguments_of(value, named.tool, marked)? else { return Ok(None) };
+            let Some(read) = self.arguments_of(value, named.tool, marked, at)? else { return Ok(None) };
             match &arguments {
                 Some(first) if *first != read => {
                     let (one, other) = (short(first), short(&read));
@@ -158,16 +163,19 @@ impl<'t> Scan<'_, 't> {
     }
 
     /// Returns arguments as a JSON object; `marked` says that the object is a call for other reasons too.
-    fn arguments_of(&self, value: &Value<'_>, tool: Option<usize>, marked: bool) -> Read<Option<String>> {
+    fn arguments_of(&self, value: &Value<'_>, tool: Option<usize>, marked: bool, at: usize) -> Read<Option<String>> {
         Ok(match value {
             Value::Object(_) => Some(value.to_json()),
             Value::Null => Some("{}".to_owned()),
-            Value::String(text) => match json::parse(text) {
-                Ok(object @ Value::Object(_)) => Some(object.to_json()),
-                _ if marked => Some(self.tools.arguments(tool, text)?),
+            Value::String(text) => match json::parse_noting(text) {
+                Ok((object @ Value::Object(_), repeated)) => {
+                    unambiguous(repeated.as_ref(), at)?;
+                    Some(object.to_json())
+                }
+                _ if marked => Some(self.tools.arguments(tool, text, at)?),
                 _ => None,
             },
-            other if marked => Some(self.tools.arguments(tool, &other.to_json())?),
+            other if marked => Some(self.tools.arguments(tool, &other.to_json(), at)?),
             _ => None,
         })
     }
@@ -196,6 +204,7 @@ pub(super) fn object(text: &str, at: usize) -> Read<Located<'_>> {
     cursor.expect("{")?;
     let mut members: Vec<(Cow<'_, str>, Value<'_>)> = Vec::new();
     let mut places = Vec::new();
+    let mut repeated = None;
     let is_closed = loop {
         let new_line = cursor.blanks_and_comments(true);
         let comma = !members.is_empty() && cursor.accept(",");
@@ -216,13 +225,18 @@ pub(super) fn object(text: &str, at: usize) -> Read<Located<'_>> {
         cursor.expect(":")?;
         cursor.blanks_and_comments(true);
         let value_start = cursor.at;
-        let value = value(&mut cursor)?;
+        let (value, inner) = value(&mut cursor)?;
+        repeated = match inner {
+            Some(inner) if inner.differs() || repeated.is_none() => Some(inner),
+            _ => repeated,
+        };
         if matches!(value, Value::Object(_) | Value::Array(_)) {
             places.push((key.clone(), [start, value_start, cursor.at]));
         }
         members.push((key, value));
     };
-    Ok(Located { object: members.into_iter().collect(), end: cursor.at, is_closed, places })
+    let object = Object::united(members, &mut repeated);
+    Ok(Located { object, repeated, end: cursor.at, is_closed, places })
 }
 
 /// Reads a key, with or without quotes.
@@ -236,13 +250,13 @@ fn key<'t>(cursor: &mut Cursor<'t>) -> Read<Cow<'t, str>> {
         return cursor.stop();
     }
     match value(cursor)? {
-        Value::String(key) => Ok(key),
+        (Value::String(key), _) => Ok(key),
         _ => cursor.stop(),
     }
 }
 
-/// Reads a value as JSON or, if it is none, as JSON with mistakes.
-fn value<'t>(cursor: &mut Cursor<'t>) -> Read<Value<'t>> {
+/// Reads a value as JSON or, if it is none, as JSON with mistakes; returns it with a key that it has more than once.
+fn value<'t>(cursor: &mut Cursor<'t>) -> Read<(Value<'t>, Option<Repeated>)> {
     let read = match json::parse_prefix(cursor.rest()) {
         Ok(read) => Ok(read),
         Err(json::Error::Syntax(_, strict)) => {
@@ -251,9 +265,9 @@ fn value<'t>(cursor: &mut Cursor<'t>) -> Read<Value<'t>> {
         Err(error) => return Err(stopped(&error, cursor.at)),
     };
     match read {
-        Ok((value, length)) => {
+        Ok((value, length, repeated)) => {
             cursor.at += length;
-            Ok(value)
+            Ok((value, repeated))
         }
         Err(length) => Err(Stop::NotHere(cursor.at + length)),
     }

@@ -1,7 +1,7 @@
 //! Calls as Python writes them: `f(a=1)`, lists of calls, and lines and blocks of them.
 
 use super::cursor::{Cursor, Read, Stop, is_word};
-use crate::json::Value;
+use crate::json::{Repeated, Value};
 use std::borrow::Cow;
 
 /// A parser of calls and their arguments.
@@ -9,6 +9,8 @@ pub(super) struct Python<'t> {
     pub cursor: Cursor<'t>,
     /// The number of values that were read.
     pub values: usize,
+    /// A key that a dictionary of the current call has more than once.
+    pub repeated: Option<Repeated>,
     /// Whether the call stands in a list, whose `]` also ends a call without `)`.
     in_list: bool,
 }
@@ -20,12 +22,14 @@ pub(super) struct PythonCall<'t> {
     pub keywords: Vec<(Cow<'t, str>, Value<'t>)>,
     pub start: usize,
     pub end: usize,
+    /// A key that a dictionary has more than once.
+    pub repeated: Option<Repeated>,
 }
 
 impl<'t> Python<'t> {
     /// Begins at this byte of a text.
     pub(super) fn new(text: &'t str, at: usize) -> Self {
-        Python { cursor: Cursor::new(text, at), values: 0, in_list: false }
+        Python { cursor: Cursor::new(text, at), values: 0, repeated: None, in_list: false }
     }
 
     /// Reads the statements up to the end of a block; stops if one of them is no call.
@@ -144,7 +148,9 @@ impl<'t> Python<'t> {
             return self.cursor.stop();
         }
         self.cursor.expect("(")?;
-        let mut call = PythonCall { name, positions: Vec::new(), keywords: Vec::new(), start, end: 0 };
+        let (positions, keywords) = (Vec::new(), Vec::new());
+        let mut call = PythonCall { name, positions, keywords, start, end: 0, repeated: None };
+        self.repeated = None;
         loop {
             self.cursor.blanks_and_comments(false);
             if self.ends_call() {
@@ -157,6 +163,7 @@ impl<'t> Python<'t> {
             }
         }
         call.end = self.cursor.at;
+        call.repeated = self.repeated.take();
         self.stop_if_computed()?;
         Ok(call)
     }

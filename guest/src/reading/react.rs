@@ -8,9 +8,11 @@ use super::scan::Scan;
 
 /// The labels of lines.
 #[derive(Clone, Copy, PartialEq)]
-enum Label {
+pub(super) enum Label {
     Action,
     Input,
+    /// A label before what a tool has answered.
+    Observation,
     /// A label that ends an input.
     Other,
 }
@@ -19,9 +21,15 @@ impl<'t> Scan<'_, 't> {
     /// Reads the call whose label begins at this byte; returns false if there is none.
     #[inline(never)]
     pub(super) fn action(&mut self, start: usize) -> Read<bool> {
-        let Some((Label::Action, name_at)) = label(self.text, start) else { return Ok(false) };
+        // In a text whose labels are capitalized, a line such as `question: …` belongs to the input.
+        let any_case = !self.text[start..].starts_with("Action");
+        let Some((Label::Action, name_at)) = label(self.text, start, any_case) else { return Ok(false) };
         let line = line_at(self.text, name_at);
-        let same_line = find(line, "Action Input:");
+        let mut same_line = find(line, "Action Input:");
+        if any_case {
+            let line = line.to_ascii_lowercase();
+            same_line = find(&line, "action input:").or_else(|| find(&line, "action_input:"));
+        }
         let name = &line[..same_line.unwrap_or(line.len())];
         let written = name.trim_matches(|edge: char| edge.is_whitespace() || "`*\"'.".contains(edge));
         let written = written.strip_prefix('[').and_then(|bare| bare.strip_suffix(']')).unwrap_or(written);
@@ -32,7 +40,7 @@ impl<'t> Scan<'_, 't> {
         if named.tool.is_none() && !is_name(&named.name) || is_nothing(&named.name) {
             return self.bracketed(written, start, name_at + line.trim_end().len());
         }
-        let input = match label(self.text, skip_decoration(self.text, next)) {
+        let input = match label(self.text, skip_decoration(self.text, next), any_case) {
             Some((Label::Input, input)) => input,
             // Without input, nothing may be required.
             other => {
@@ -44,7 +52,7 @@ impl<'t> Scan<'_, 't> {
                 return Ok(false);
             }
         };
-        let end = self.end_of_input(input);
+        let end = self.end_of_input(input, any_case);
         let text = self.text[input..end].trim_end();
         let (text, end) = self.object_alone(text, input);
         self.called(named, text, start, end)
@@ -52,8 +60,15 @@ impl<'t> Scan<'_, 't> {
 
     /// Adds a call with this input.
     fn called(&mut self, named: Named, input: &str, start: usize, end: usize) -> Read<bool> {
-        let arguments = self.tools.arguments(named.tool, input)?;
+        let is_none = is_nothing(input.trim_matches(|edge: char| edge.is_whitespace() || "`*\"'.()".contains(edge)));
+        let input = match named.tool {
+            Some(tool) if is_none && self.tools.requires_nothing(tool) => "",
+            _ => input,
+        };
+        let arguments = self.tools.arguments(named.tool, input, start)?;
+        let first = self.calls.len();
         self.add(named, arguments, CallForm::React, start, end);
+        self.note(first, start, end, true);
         (self.at, self.line_is_blank) = (end, false);
         Ok(true)
     }
@@ -67,14 +82,14 @@ impl<'t> Scan<'_, 't> {
     }
 
     /// Returns where an input ends: before the next label, or at the end of the fence that it stands in.
-    fn end_of_input(&self, input: usize) -> usize {
+    fn end_of_input(&self, input: usize, any_case: bool) -> usize {
         let opens_fence = self.text[input..].trim_start().starts_with("```");
         let mut at = input + line_at(self.text, input).len();
         while at < self.text.len() {
             at += 1;
             let line = line_at(self.text, at);
             let closes = self.in_fence && !opens_fence && line.trim_start().starts_with("```");
-            if closes || label(self.text, skip_decoration(self.text, at)).is_some() {
+            if closes || label(self.text, skip_decoration(self.text, at), any_case).is_some() {
                 return at;
             }
             at += line.len();
@@ -100,10 +115,11 @@ impl<'t> Scan<'_, 't> {
     }
 }
 
-/// Reads the label at this byte; returns it with the byte after its colon.
-fn label(text: &str, at: usize) -> Option<(Label, usize)> {
-    let mut cursor = Cursor::new(text, at);
-    let (_, label) = LABELS.iter().find(|(word, _)| cursor.accept(word))?;
+/// Reads the label at this byte, in its own case or in any; returns it with the byte after its colon.
+pub(super) fn label(text: &str, at: usize, any_case: bool) -> Option<(Label, usize)> {
+    let bytes = &text.as_bytes()[at..];
+    let (word, label) = LABELS.iter().find(|(word, _)| begins_with(bytes, word.as_bytes(), any_case))?;
+    let mut cursor = Cursor::new(text, at + word.len());
     // Papers number their steps, and Markdown makes labels bold.
     cursor.take(|byte| matches!(byte, b' ' | b'*' | b'0'..=b'9'));
     if !cursor.accept(":") {
@@ -112,6 +128,11 @@ fn label(text: &str, at: usize) -> Option<(Label, usize)> {
     cursor.take(|byte| byte == b'*');
     cursor.spaces();
     Some((*label, cursor.at))
+}
+
+/// Reports whether a text begins with a word, in its own case or in any.
+fn begins_with(text: &[u8], word: &[u8], any_case: bool) -> bool {
+    text.get(..word.len()).is_some_and(|written| written == word || any_case && written.eq_ignore_ascii_case(word))
 }
 
 /// Returns the byte after the blanks and the decoration at the start of a line.
@@ -130,7 +151,7 @@ fn line_at(text: &str, at: usize) -> &str {
 
 /// Reports whether a model writes this for no action at all.
 fn is_nothing(name: &str) -> bool {
-    ["none", "n/a", "null", "nothing"].iter().any(|word| name.eq_ignore_ascii_case(word))
+    ["none", "n/a", "null", "nothing", ""].iter().any(|word| name.eq_ignore_ascii_case(word))
 }
 
 /// The labels as models write them, the longer ones first.
@@ -139,7 +160,7 @@ const LABELS: [(&str, Label); 8] = [
     ("ActionInput", Label::Input),
     ("Action_Input", Label::Input),
     ("Action", Label::Action),
-    ("Observation", Label::Other),
+    ("Observation", Label::Observation),
     ("Thought", Label::Other),
     ("Final Answer", Label::Other),
     ("Question", Label::Other),

@@ -6,8 +6,10 @@
 use super::cursor::{Cursor, Read, Stop, is_word};
 use super::known::{Named, Tools, stopped};
 use super::python::{Python, name};
+use super::react::{Label, label};
+use super::standing::{self, Construct, ConstructKind};
 use super::statements::Place;
-use super::{CallForm, ReadCall, ReadingError};
+use super::{CallForm, ReadCall, ReadingError, Standing};
 use crate::json;
 
 /// A pass through a text.
@@ -15,7 +17,17 @@ pub(super) struct Scan<'s, 't> {
     pub text: &'t str,
     pub tools: &'s Tools<'t>,
     pub calls: Vec<ReadCall>,
+    /// What the calls were read from, in order.
+    pub constructs: Vec<Construct>,
     pub at: usize,
+    /// Whether calls that the text only mentions or quotes are read too, with their mistakes.
+    loose: bool,
+    /// The elements of quoted text that are open here: their names, where they begin, and whether they begin a line.
+    pub open_quotes: Vec<(&'t str, usize, bool)>,
+    /// The byte up to which the text is a comment of HTML.
+    pub comment_end: usize,
+    /// Whether the text here is what a tool has answered.
+    pub in_observation: bool,
     /// Where the calls of unknown tools begin that count only in a text of nothing but calls.
     pub doubtful: Vec<usize>,
     /// The first call of an unknown tool with an argument that has no name: an error in a text of nothing but calls.
@@ -38,12 +50,17 @@ pub(super) struct Scan<'s, 't> {
 
 impl<'s, 't> Scan<'s, 't> {
     /// Begins at the start of a text.
-    pub(super) fn new(text: &'t str, tools: &'s Tools<'t>) -> Self {
+    pub(super) fn new(text: &'t str, tools: &'s Tools<'t>, loose: bool) -> Self {
         Scan {
             text,
             tools,
             calls: Vec::new(),
+            constructs: Vec::new(),
             at: 0,
+            loose,
+            open_quotes: Vec::new(),
+            comment_end: 0,
+            in_observation: false,
             doubtful: Vec::new(),
             unnamed: None,
             has_prose: false,
@@ -59,14 +76,17 @@ impl<'s, 't> Scan<'s, 't> {
     /// Finds the calls; returns them, and whether there is anything but calls.
     pub(super) fn read(mut self) -> Result<(Vec<ReadCall>, bool), ReadingError> {
         while self.at < self.text.len() {
+            let (start, known) = (self.at, self.calls.len());
             if let Err(Stop::Refused(error)) = self.step() {
                 // What cannot be read may have been a thought.
                 match self.end_of_thought() {
                     Some(end) => self.forget(end),
-                    None => return Err(*error),
+                    None => self.pass_mention(start, known, *error)?,
                 }
             }
         }
+        self.close_quotes();
+        standing::decide(self.text, &self.constructs, &mut self.calls);
         if self.has_prose {
             let doubtful = &self.doubtful;
             self.calls.retain(|call| doubtful.binary_search(&call.start).is_err());
@@ -74,6 +94,66 @@ impl<'s, 't> Scan<'s, 't> {
             return Err(error);
         }
         Ok((self.calls, self.has_prose))
+    }
+
+    /// Goes on after the beginning of something that cannot be read, if the text only mentions it.
+    #[cold]
+    fn pass_mention(&mut self, start: usize, known: usize, error: ReadingError) -> Result<(), ReadingError> {
+        let is_limit = matches!(error, ReadingError::Tangled(_) | ReadingError::TooLarge(_));
+        let is_quoted = self.is_quoted(start) || standing::is_mention(self.text, &self.constructs, start);
+        if self.loose || is_limit || !is_quoted {
+            return Err(error);
+        }
+        self.calls.truncate(known);
+        (self.at, self.has_prose, self.line_is_blank) = (start + 1, true, false);
+        match self.burn(start, self.text.len()) {
+            Err(Stop::Refused(error)) => Err(*error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reports whether this byte is in quoted text.
+    fn is_quoted(&self, at: usize) -> bool {
+        at < self.comment_end || self.in_observation || self.open_quotes.iter().any(|(_, _, begins_line)| *begins_line)
+    }
+
+    /// Notes what was read between two places, if it has calls.
+    pub(super) fn note(&mut self, first: usize, start: usize, end: usize, is_marked: bool) {
+        if self.calls.len() == first {
+            return;
+        }
+        let mut kind = if is_marked { ConstructKind::Marked } else { ConstructKind::Plain };
+        if self.in_fence {
+            kind = ConstructKind::Fenced;
+        }
+        let is_quoted = start < self.comment_end || self.in_observation;
+        self.constructs.push(Construct { start, end, first, kind, is_quoted });
+    }
+
+    /// Notes a thought, or what else is no part of the answer.
+    pub(super) fn note_thought(&mut self, start: usize, end: usize) {
+        let (first, kind) = (self.calls.len(), ConstructKind::Thought);
+        self.constructs.push(Construct { start, end, first, kind, is_quoted: false });
+    }
+
+    /// Marks what was read since this byte as quoted.
+    pub(super) fn quote_since(&mut self, start: usize) {
+        for construct in self.constructs.iter_mut().rev() {
+            if construct.start < start {
+                break;
+            }
+            construct.is_quoted = true;
+        }
+    }
+
+    /// Ends the elements of quoted text that have no end: one that begins a line has the rest of the text.
+    fn close_quotes(&mut self) {
+        for (_, start, begins_line) in std::mem::take(&mut self.open_quotes) {
+            if begins_line {
+                self.quote_since(start);
+                return;
+            }
+        }
     }
 
     /// Reads a call, if one begins here, or skips a little.
@@ -158,7 +238,14 @@ impl<'s, 't> Scan<'s, 't> {
         let word = name(&mut cursor);
         let calls = cursor.peek() == Some(b'(');
         if self.depth == 0 {
-            if self.line_is_blank && word == "Action" && self.action(at)? {
+            if self.line_is_blank && !self.in_fence {
+                self.in_observation = match label(self.text, at, true) {
+                    Some((Label::Observation, _)) => true,
+                    Some(_) => false,
+                    None => self.in_observation,
+                };
+            }
+            if self.line_is_blank && word.eq_ignore_ascii_case("action") && self.action(at)? {
                 return Ok(());
             }
             if word == "to" && cursor.peek() == Some(b'=') && self.addressed(at)? {
@@ -201,7 +288,7 @@ impl<'s, 't> Scan<'s, 't> {
         if cursor.peek() == Some(b'"') {
             // Texts in a list are data, whatever they look like.
             let read = json::parse_prefix(&self.text[at..]);
-            let read = read.map(|(_, length)| at + length).map_err(|error| stopped(&error, at));
+            let read = read.map(|(_, length, _)| at + length).map_err(|error| stopped(&error, at));
             if let Some(end) = self.attempted(at, read)? {
                 self.pass_prose();
                 self.at = end;
@@ -214,7 +301,9 @@ impl<'s, 't> Scan<'s, 't> {
             let mut calls = Vec::new();
             let read = python.calls(&mut calls).map(|()| python.cursor.at);
             if let Some(end) = self.attempted(at, read)? {
+                let first = self.calls.len();
                 if self.is_list(at) && self.accepted(calls, Place::Listed, end)? {
+                    self.note(first, at, end, false);
                     return Ok(());
                 }
             } else if !calls.is_empty() {
@@ -240,6 +329,7 @@ impl<'s, 't> Scan<'s, 't> {
         match self.object(at, None, 0) {
             Ok(end) => {
                 self.has_prose |= self.calls.len() == known;
+                self.note(known, at, end, false);
                 self.at = end;
             }
             Err(Stop::NotHere(far)) => {
@@ -258,12 +348,17 @@ impl<'s, 't> Scan<'s, 't> {
 
     /// Adds a call.
     pub(super) fn add(&mut self, named: Named, arguments: String, form: CallForm, start: usize, end: usize) {
-        self.calls.push(ReadCall { name: named.name, arguments, form, start, end });
+        let standing = Standing::OwnLine;
+        self.calls.push(ReadCall { name: named.name, arguments, form, standing, start, end });
     }
 
     /// Forgets everything before this byte.
     pub(super) fn forget(&mut self, end: usize) {
         self.calls.clear();
+        self.constructs.clear();
+        self.open_quotes.clear();
+        self.in_observation = false;
+        self.note_thought(0, end);
         self.doubtful.clear();
         self.unnamed = None;
         (self.at, self.depth) = (end, 0);

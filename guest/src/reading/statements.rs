@@ -4,7 +4,7 @@ use super::cursor::{Cursor, Read, Stop, is_word};
 use super::objects::is_name;
 use super::python::{Python, PythonCall, name};
 use super::scan::Scan;
-use super::{CallForm, ReadCall, ReadingError, UnnamedArgument};
+use super::{CallForm, ReadCall, ReadingError, Standing, UnnamedArgument};
 use crate::json::Value;
 
 /// Where Python calls stand.
@@ -28,7 +28,10 @@ impl<'t> Scan<'_, 't> {
         let mut calls = Vec::new();
         let read = python.line(&mut calls).map(|()| python.cursor.at);
         let Some(end) = self.attempted(at, read)? else { return Ok(false) };
-        self.accepted(calls, Place::Alone, end)
+        let first = self.calls.len();
+        let is_accepted = self.accepted(calls, Place::Alone, end)?;
+        self.note(first, at, end, false);
+        Ok(is_accepted)
     }
 
     /// Reads a call in the middle of a line.
@@ -41,7 +44,10 @@ impl<'t> Scan<'_, 't> {
         let mut python = Python::new(self.text, at);
         let read = python.call().map(|call| (call, python.cursor.at));
         let Some((call, end)) = self.attempted(at, read)? else { return Ok(false) };
-        self.accepted(vec![call], Place::Inline, end)
+        let first = self.calls.len();
+        let is_accepted = self.accepted(vec![call], Place::Inline, end)?;
+        self.note(first, at, end, false);
+        Ok(is_accepted)
     }
 
     /// Reports whether a name here is neither a part of something longer, nor quoted, nor defined.
@@ -85,9 +91,11 @@ impl<'t> Scan<'_, 't> {
         let read = python.block().map(|calls| (calls, python.cursor.at));
         if let Some((calls, end)) = self.attempted(cursor.at, read)? {
             // The calls stand alone: they are not in a fence with something else.
+            let first = self.calls.len();
             self.in_fence = false;
             self.accepted(calls, place, end)?;
             self.in_fence = true;
+            self.note(first, cursor.at, end, true);
         }
         Ok(())
     }
@@ -102,10 +110,12 @@ impl<'t> Scan<'_, 't> {
         let (mut meant, mut doubtful) = (Vec::with_capacity(calls.len()), Vec::new());
         for call in calls {
             let named = self.tools.named(call.name);
-            let is_known = named.tool.is_some();
-            // A program calls many functions; only a known name makes one of them the call of a tool.
+            // A program calls many functions, and a sentence has many words; only the name of a tool as it is makes one
+            // of them the call of a tool.
+            let is_program = place == Place::Inline || self.in_fence && !marked;
+            let is_known = if is_program { named.is_exact() } else { named.tool.is_some() };
             let is_path = || is_name(&named.name) && !named.name.contains(['-', '/']);
-            if !is_known && (place == Place::Inline || self.in_fence && !marked || !is_path()) {
+            if !is_known && (is_program || !is_path()) {
                 return Ok(false);
             }
             let (start, end) = (call.start, call.end);
@@ -129,7 +139,8 @@ impl<'t> Scan<'_, 't> {
             }
             let mut json = String::with_capacity(end - start);
             Value::Object(arguments).write(&mut json);
-            meant.push(ReadCall { name: named.name, arguments: json, form, start, end });
+            let standing = Standing::OwnLine;
+            meant.push(ReadCall { name: named.name, arguments: json, form, standing, start, end });
             if place == Place::Alone && !is_known && !self.tools.is_empty() {
                 doubtful.push(start);
             }

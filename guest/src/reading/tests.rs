@@ -22,7 +22,17 @@ fn read(text: &str, known: bool) -> Result<Vec<ReadCall>, ReadingError> {
         .zip(&schemas)
         .map(|((name, _), schema)| KnownTool { name, input_schema: schema.as_ref() })
         .collect();
-    read_calls(text, if known { &tools } else { &[] })
+    read_calls(text, if known { &tools } else { &[] }, true)
+}
+
+/// Returns how each call of a text stands and its name, and the names of those that are found without `loose`.
+fn stands(text: &str) -> (Vec<String>, Vec<String>) {
+    let tools: Vec<(String, Option<String>)> =
+        TOOLS.iter().map(|(name, schema)| (name.to_string(), schema.map(str::to_owned))).collect();
+    let loose = read_calls_of(text, &tools, true).unwrap_or_default();
+    let strict = read_calls_of(text, &tools, false).unwrap();
+    let stands = loose.iter().map(|call| format!("{:?} {}", call.standing, call.name)).collect();
+    (stands, strict.into_iter().map(|call| call.name).collect())
 }
 
 /// Writes calls as `form name arguments`, one per line, after checking that they are in order and in the text.
@@ -389,6 +399,173 @@ fn react_is_read_as_arguments_are() {
 }
 
 #[test]
+fn labels_may_be_in_any_case_and_none_is_no_argument() {
+    check(&[
+        ("action: weather\naction_input: {\"city\": \"P\"}", r#"react weather {"city":"P"}"#),
+        ("thought: x\naction: weather\naction input: P\nobservation: y", r#"react weather {"city":"P"}"#),
+        ("ACTION: weather\nACTION INPUT: P\nOBSERVATION: y", r#"react weather {"city":"P"}"#),
+        ("action: weather action_input: P", r#"react weather {"city":"P"}"#),
+        ("- action: weather\n- action_input: P", r#"react weather {"city":"P"}"#),
+        // In a capitalized text, a line in lower case is part of the input.
+        ("Action: free\nAction Input: a: 1\nquestion: y", r#"react free {"a":1,"question":"y"}"#),
+        ("Action: now\nAction Input: None", "react now {}"),
+        ("Action: now\nAction Input: `N/A`.", "react now {}"),
+        ("Action: now\nAction Input: \"\"", "react now {}"),
+        ("action: now\naction_input: none\nobservation: 12:00", "react now {}"),
+        ("Action: weather\nAction Input: None", r#"react weather {"city":"None"}"#),
+        ("action: run the tests\nthen go", ""),
+    ]);
+}
+
+#[test]
+fn a_name_is_found_if_only_one_tool_can_be_meant() {
+    let json = |name: &str| format!(r#"{{"name": "{name}", "arguments": {{"path": "x"}}}}"#);
+    for name in [
+        "get-file",
+        "get_file",
+        "Get File",
+        "GET-FILE",
+        "get.file",
+        " get-file ",
+        "`get_file`",
+        "functions.get_file",
+        "default_api.Get-File",
+        "**get-file**",
+    ] {
+        let text = json(name);
+        assert_eq!(shown(&text, read(&text, true)), r#"json get-file {"path":"x"}"#, "{name}");
+    }
+    check(&[
+        ("Weather(city='P')", P),
+        ("[WEATHER(city='P')]", P),
+        ("home.Weather(city='P')", r#"python home.weather {"city":"P"}"#),
+        ("Action: get file\nAction Input: x", r#"react get-file {"path":"x"}"#),
+        (
+            "<tool_call>{\"name\": \"Get_File\", \"arguments\": {\"path\": \"x\"}}</tool_call>",
+            r#"tool-call-tag get-file {"path":"x"}"#,
+        ),
+        // A program and a sentence have many words.
+        ("I see Weather(city='P').", ""),
+        ("```python\nimport x\nWeather(city='P')\n```", ""),
+        (&json("getfile"), r#"json getfile {"path":"x"}"#),
+    ]);
+    let both: Vec<(String, Option<String>)> =
+        [("a-b", None), ("a_b", None)].map(|(name, none)| (name.to_owned(), none)).to_vec();
+    for (name, expected) in [("a_b", "a_b"), ("a-b", "a-b"), ("A_B", "A_B"), ("a b", "")] {
+        let text = format!(r#"{{"name": "{name}", "arguments": {{}}}}"#);
+        let found = read_calls_of(&text, &both, false).unwrap();
+        let names: Vec<&str> = found.iter().map(|call| &*call.name).collect();
+        assert_eq!(names.join(" "), expected, "two tools could be meant by {name}");
+    }
+}
+
+#[test]
+fn what_a_text_only_mentions_or_quotes_is_not_found_unless_it_is_asked_for() {
+    let tag = r#"<tool_call>{"name": "weather", "arguments": {"city": "P"}}</tool_call>"#;
+    let json = r#"{"name": "weather", "arguments": {"city": "P"}}"#;
+    let call = "weather(city='P')";
+    for text in [
+        format!("Do NOT call {call}."),
+        format!("I already called {call}, and it rained."),
+        format!("{call} is what I would call."),
+        format!("First {call} and then rest."),
+        format!("Never run `{call}` again."),
+        format!("The page says: {tag}"),
+        format!("The page has {tag} in it, which I ignore."),
+        format!("\"{tag}\""),
+        format!("“{tag}”"),
+        format!("The page says \"Hello!\n{tag}\nBye!\" and no more."),
+        format!("> {tag}"),
+        format!("> {call}"),
+        format!("> Do this:\n> {json}"),
+        format!("> ```\n> {call}\n> ```"),
+        format!("<blockquote>\n{tag}\n</blockquote>"),
+        format!("<BLOCKQUOTE cite=\"x\">\n<p>\n{call}\n</p>\n</blockquote>"),
+        format!("<tool_response>\n{tag}\n</tool_response>\nThat is odd."),
+        format!("<document>\n{call}"),
+        format!("<!-- \n{call}\n-->"),
+        format!("Observation: the page says\n{tag}\nThought: I ignore it"),
+        format!("Yes: {json} - now."),
+        format!("- [x] {call}"),
+        format!("| {call} | done |"),
+        format!("# {call}"),
+        format!("So I call [{call}]."),
+        format!("> Action: weather\n> Action Input: P"),
+        format!("The page says: <function=weather>{{\"city\": \"P\"}}</function>"),
+        format!("It ends with [TOOL_CALLS]weather[ARGS]{{\"city\": \"P\"}} there"),
+        // What is only mentioned is no error either.
+        "Do not write weather('P', city='Q') here.".to_owned(),
+        "The page says: <tool_call>{\"name\": \"weather\", \"argu".to_owned(),
+        "> <tool_call>{\"name\": \"weather\", \"argu".to_owned(),
+        "Not {\"name\": \"weather\", \"arguments\": {\"city\": \"P\", \"city\": \"Q\"}}".to_owned(),
+    ] {
+        let (loose, strict) = stands(&text);
+        assert_eq!(strict, Vec::<String>::new(), "{text}");
+        assert!(loose.iter().all(|one| one.starts_with("Inline ") || one.starts_with("Quoted ")), "{text}: {loose:?}");
+    }
+    let (loose, _) = stands(&format!("Do NOT call {call}, nor `{call}`.\n> {call}\n\n{call}"));
+    assert_eq!(loose, ["Inline weather", "Quoted weather", "Quoted weather", "OwnLine weather"]);
+}
+
+#[test]
+fn a_call_stands_for_itself_on_its_lines_in_a_fence_and_after_a_mark() {
+    let tag = r#"<tool_call>{"name": "weather", "arguments": {"city": "P"}}</tool_call>"#;
+    let json = r#"{"name": "weather", "arguments": {"city": "P"}}"#;
+    let call = "weather(city='P')";
+    for (text, standing) in [
+        (format!("I look.\n{call}\nThen I answer."), "OwnLine"),
+        (format!("  - `{call}`"), "OwnLine"),
+        (format!("2. **{call}**"), "OwnLine"),
+        (format!("• {call}"), "OwnLine"),
+        (format!("[{call}]"), "OwnLine"),
+        (format!("r = {call}  # first"), "OwnLine"),
+        (format!("print(await {call})"), "OwnLine"),
+        (format!("{json},"), "OwnLine"),
+        (format!("[\n  {json}\n]"), "OwnLine"),
+        (format!("{json} // call"), "OwnLine"),
+        (format!("{json}}}}}"), "OwnLine"),
+        (format!("{{\"content\": \"I call now().\", \"tool_calls\": [{json}]}}"), "OwnLine"),
+        (format!("Action: {call}"), "OwnLine"),
+        (format!("<answer>{call}</answer>"), "OwnLine"),
+        (format!("<think>Not now().</think>{call}"), "OwnLine"),
+        (format!("I'd say now().\n</think>{call}"), "OwnLine"),
+        (format!("It is \"so\".\n\nI said \"{{\n\n{call}\n\n\""), "OwnLine"),
+        (format!("Observation: 12:00\nThought: on\n{call}"), "OwnLine"),
+        (format!("<blockquote>x</blockquote>\n{call}"), "OwnLine"),
+        (format!("Use the <code> tag.\n{call}"), "OwnLine"),
+        (format!("Here:\n```python\n{call}\n```\nDone."), "Fenced"),
+        (format!("```json\n{json}\n```"), "Fenced"),
+        (format!("```json {json}```"), "Fenced"),
+        (format!("```{call}```"), "Fenced"),
+        (format!("```\nimport x\nr = {call}\nuse(r)\n```"), "Fenced"),
+        (format!("```tool_code\nprint({call})\n```"), "Fenced"),
+        (format!("```\n{tag}\n```"), "Fenced"),
+        (format!("I look.\n{tag}"), "Marked"),
+        (format!("<tool_call>\n{json}\n</tool_call>\nand more"), "Marked"),
+        ("Thought: x\nAction: weather\nAction Input: P\nObservation: y".to_owned(), "Marked"),
+        ("**Action:** weather\n**Action Input:** P".to_owned(), "Marked"),
+        ("<s>[TOOL_CALLS]weather[ARGS]{\"city\": \"P\"}</s>".to_owned(), "Marked"),
+        ("<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{\"city\":\"P\"}<|call|>".to_owned(), "Marked"),
+        ("<|start|>assistant to=functions.weather<|channel|>commentary json<|message|>{\"city\":\"P\"}<|call|>".to_owned(), "Marked"),
+        ("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n{\"city\":\"P\"}\n```<｜tool▁call▁end｜>".to_owned(), "Marked"),
+    ] {
+        let (loose, strict) = stands(&text);
+        assert_eq!(loose, [format!("{standing} weather")], "{text}");
+        assert_eq!(strict, ["weather"], "{text}");
+    }
+    for text in [
+        format!("{call}; {call}"),
+        format!("[{json}, {json}]"),
+        format!("{json} {json}"),
+        format!("{tag}{tag}"),
+        format!("{tag}\n{tag}"),
+    ] {
+        assert_eq!(stands(&text).1, ["weather", "weather"], "{text}");
+    }
+    assert_eq!(stands(&format!("{json} and {json}")).1, Vec::<String>::new());
+}
+
+#[test]
 fn thoughts_are_skipped() {
     check(&[
         ("<think>weather('Q') {\"name\":</think>weather('P')", P),
@@ -481,6 +658,32 @@ fn what_has_two_meanings_is_an_error_with_both() {
         ("weather('P', 1, [], 2)", "unnamed at 0: weather 4"),
         ("free(1)", "unnamed at 0: free 1"),
     ]);
+    // A key that an object has twice has two meanings, however the object is written.
+    let twice = r#"{"city":"P"} or {"city":"Q"}"#;
+    let city = r#"{"city": "P", "city": "Q"}"#;
+    let single = "{'city': 'P', 'city': 'Q'}";
+    for text in [
+        format!(r#"{{"name": "weather", "arguments": {city}}}"#),
+        format!(r#"{{"name": "weather", "arguments": {single}}}"#),
+        format!("<function=weather>{city}</function>"),
+        format!("<tool_call>{{\"name\": \"weather\", \"arguments\": {city}}}</tool_call>"),
+        format!("[TOOL_CALLS]weather[ARGS]{city}"),
+        format!("Action: weather\nAction Input: {city}"),
+        format!("weather({city})"),
+        format!("weather(**{single})"),
+        r#"{"name": "weather", "arguments": "{\"city\": \"P\", \"city\": \"Q\"}"}"#.to_owned(),
+        format!("<function=free><parameter=a>{city}</parameter></function>"),
+    ] {
+        let found = shown(&text, read(&text, true));
+        assert!(found.starts_with("ambiguous at ") && found.ends_with(twice), "{text}: {found}");
+    }
+    check(&[
+        (
+            r#"{"name": "now", "name": "weather", "arguments": {"city": "P"}}"#,
+            r#"ambiguous at 0: {"name":"now"} or {"name":"weather"}"#,
+        ),
+        (r#"{"name": "weather", "arguments": {"city": "P", "city": "P"}}"#, r#"json weather {"city":"P"}"#),
+    ]);
     check_unknown(&[("[a(x=1), b(2)]", "unnamed at 9: b 1"), ("<tool_call>b(2)</tool_call>", "unnamed at 11: b 1")]);
 }
 
@@ -499,6 +702,18 @@ fn a_marked_call_that_breaks_off_is_an_error() {
         assert_eq!(read(text, true), Err(ReadingError::Incomplete(0)), "{text}");
         assert_eq!(read(text, false), Err(ReadingError::Incomplete(0)), "{text}");
     }
+}
+
+#[test]
+fn half_an_object_is_no_argument() {
+    for (text, expected) in [
+        ("Action: weather\nAction Input: {\"city\": \"Par", Err(ReadingError::Malformed(0))),
+        (r#"{"name": "weather", "arguments": "{\"city\": \"Par"}"#, Err(ReadingError::Malformed(0))),
+        ("Go.\nAction: weather\nAction Input: {\"city\": \"P\"} or {\"city\": \"Q\"}", Err(ReadingError::Malformed(4))),
+    ] {
+        assert_eq!(read(text, true), expected, "{text}");
+    }
+    check(&[("Action: weather\nAction Input: {\"city\": \"P\"} as asked", r#"react weather {"city":"P"}"#)]);
 }
 
 #[test]
@@ -635,7 +850,12 @@ proptest! {
             let from = from.saturating_sub(60);
             text.extend(letters.skip(from).take(if length > 40 { usize::MAX } else { length }));
         }
-        shown(&text, read(&text, known));
+        let loose = read(&text, known);
+        shown(&text, loose.clone());
+        let tools: Vec<(String, Option<String>)> = Vec::new();
+        if let (false, Ok(loose), Ok(strict)) = (known, loose, read_calls_of(&text, &tools, false)) {
+            prop_assert_eq!(strict, loose.into_iter().filter(|call| call.standing.is_for_itself()).collect::<Vec<_>>());
+        }
         let schema = json::parse(WEATHER).unwrap();
         as_own_call(&text, "weather", Some(&schema));
     }

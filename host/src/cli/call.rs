@@ -45,6 +45,9 @@ pub(super) struct Args {
     /// Make the calls that a model wrote in this text, in order, and print an observation for each; - reads standard input
     #[arg(long, value_name = "FILE", conflicts_with = "name")]
     text: Option<PathBuf>,
+    /// With --text, also make calls that the text only mentions or quotes
+    #[arg(long, requires = "text")]
+    loose: bool,
     /// Ask at the terminal for the arguments that are missing
     #[arg(long, short, conflicts_with_all = ["text", "gateway"])]
     interactive: bool,
@@ -107,7 +110,7 @@ pub(super) async fn run(
         context.print_json(&called.as_json())?;
     } else {
         print(context, &called)?;
-        context.note_suggestion(called.result.code, &name);
+        context.note_suggestion(called.result.code, &name, &called.result.text);
         if called.result.code == Code::InvalidArguments && ends_early {
             style::write_note("the arguments look like JSON, but end early");
         }

@@ -281,14 +281,15 @@ impl CliContext {
         tool.or_else(of_server)
     }
 
-    /// Prints a note with what an unknown name was probably meant to be.
-    pub(super) fn note_suggestion(&self, code: Code, name: &str) {
+    /// Prints a note with what an unknown name was probably meant to be, unless the error says so itself.
+    pub(super) fn note_suggestion(&self, code: Code, name: &str, error: &str) {
         if code == Code::UnknownServer
             && let Some(server) = self.disabled_server(name)
         {
             style::write_note(&format!("server {server:?} is disabled in the configuration"));
         } else if matches!(code, Code::InvalidName | Code::UnknownServer | Code::UnknownTool)
             && let Some(near) = self.suggest(name)
+            && !error.ends_with(&format!("did you mean {near:?}?"))
         {
             style::write_note(&format!("did you mean {near:?}?"));
         }

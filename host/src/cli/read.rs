@@ -8,7 +8,7 @@ use crate::contract_json::ReadCallJson;
 use crate::decide::Decide;
 use crate::gate::Gate;
 use crate::logic::Supervisor;
-use crate::logic::types::reading::{KnownTool, ReadCall};
+use crate::logic::types::reading::{KnownTool, ReadCall, Standing};
 use crate::words::{ErrorText, NamedCase};
 
 use super::context::CliContext;
@@ -22,6 +22,9 @@ use super::{input, style, table};
 pub(super) struct Args {
     /// The file with the text; standard input if it is missing or -
     file: Option<PathBuf>,
+    /// Also find calls that the text only mentions or quotes
+    #[arg(long)]
+    loose: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -41,7 +44,7 @@ pub(super) fn read_text(file: Option<&Path>) -> Result<String, CliError> {
 
 /// Prints the calls in a text, which may be calls of any tool.
 pub(super) fn run(printer: &Printer, args: &Args, text: &str, logic: &mut Supervisor) -> Result<ExitCode, CliError> {
-    print(printer, args, text, find_calls(text, &[], logic)?)
+    print(printer, args, text, find_calls(text, &[], args.loose, logic)?)
 }
 
 /// Prints the calls in a text, read with the schemas of the configured tools.
@@ -52,7 +55,8 @@ pub(super) async fn run_configured(
     logic: &mut Supervisor,
 ) -> Result<ExitCode, CliError> {
     ServerResults::new(context, context.connect_all().await);
-    print(context, args, text, find_calls(text, &CallableTools::of(&context.gate)?.known, logic)?)
+    let tools = CallableTools::of(&context.gate)?;
+    print(context, args, text, find_calls(text, &tools.known, args.loose, logic)?)
 }
 
 fn print(printer: &Printer, args: &Args, text: &str, calls: Vec<ReadCall>) -> Result<ExitCode, CliError> {
@@ -64,17 +68,48 @@ fn print(printer: &Printer, args: &Args, text: &str, calls: Vec<ReadCall>) -> Re
         style::write_note("the text calls no tool");
     }
     let rows = calls.into_iter().map(|call| {
-        let start = usize::try_from(call.start).unwrap_or(usize::MAX).min(text.len());
-        let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
-        [call.name, line.to_string(), call.form.name().to_owned(), call.arguments]
+        let line = line_of(text, call.start);
+        let (form, standing) = (call.form.name().to_owned(), call.standing.name().to_owned());
+        [call.name, line.to_string(), form, standing, call.arguments]
     });
-    printer.print_colored(&table::draw(&["TOOL", "LINE", "FORM", "ARGUMENTS"], rows))?;
+    printer.print_colored(&table::draw(&["TOOL", "LINE", "FORM", "STANDS", "ARGUMENTS"], rows))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds the calls in a text.
-pub(super) fn find_calls(text: &str, tools: &[KnownTool], logic: &mut Supervisor) -> Result<Vec<ReadCall>, CliError> {
-    logic.read_calls(text, tools)?.map_err(|error| CliError::Usage(error.error_text()))
+/// Finds the calls in a text that stand for themselves, or with `loose` all; notes how many the text only mentions.
+pub(super) fn find_calls(
+    text: &str,
+    tools: &[KnownTool],
+    loose: bool,
+    logic: &mut Supervisor,
+) -> Result<Vec<ReadCall>, CliError> {
+    let calls = logic.read_calls(text, tools, loose)?.map_err(|error| CliError::Usage(error.error_text()))?;
+    // What the text mentions need not be readable.
+    if !loose && let Ok(all) = logic.read_calls(text, tools, true)? {
+        let mentioned: Vec<_> = all.iter().filter(|call| is_mention(call.standing)).collect();
+        if let Some(first) = mentioned.first() {
+            let line = line_of(text, first.start);
+            let others = mentioned.len() - 1;
+            let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+            style::write_note(&format!(
+                "left out, because the text only mentions or quotes it: {:?} on line {line}{more}; a call stands on \
+                 lines of its own, in a code fence or after a mark (or use --loose)",
+                first.name
+            ));
+        }
+    }
+    Ok(calls)
+}
+
+/// Reports whether a call that stands so is only mentioned or quoted.
+fn is_mention(standing: Standing) -> bool {
+    matches!(standing, Standing::Inline | Standing::Quoted)
+}
+
+/// Returns the number of the line on which a byte of a text stands.
+fn line_of(text: &str, at: u64) -> usize {
+    let at = usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
+    text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 /// The tools that calls in a text may mean.

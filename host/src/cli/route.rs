@@ -110,7 +110,7 @@ pub(super) async fn run_configured(context: &CliContext, args: &Args, arguments:
         ServerResults::new(context, context.connect_all().await);
     }
     let decided = context.gate.plan(new_call(name, arguments)).await?;
-    let refused = decided.as_ref().err().map(|result| result.code);
+    let refused = decided.as_ref().err().map(|result| (result.code, result.text.clone()));
     let code = print_decision(args, name, decided, |audience| {
         let tools = context.gate.tools(&naming::NamingStyle::Fitted(audience))?;
         let fitted = tools.into_iter().map(|tool| naming::FittedTool {
@@ -120,8 +120,8 @@ pub(super) async fn run_configured(context: &CliContext, args: &Args, arguments:
         });
         Ok(fitted.collect())
     })?;
-    if let Some(refused) = refused.filter(|_| !args.json) {
-        context.note_suggestion(refused, name);
+    if let Some((code, error)) = refused.filter(|_| !args.json) {
+        context.note_suggestion(code, name, &error);
     }
     Ok(code)
 }

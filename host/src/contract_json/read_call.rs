@@ -12,13 +12,14 @@ pub(crate) struct ReadCallJson {
     name: String,
     arguments: Box<RawValue>,
     form: &'static str,
+    standing: &'static str,
     start: u64,
     end: u64,
 }
 
 impl From<ReadCall> for ReadCallJson {
-    fn from(ReadCall { name, arguments, form, start, end }: ReadCall) -> Self {
+    fn from(ReadCall { name, arguments, form, standing, start, end }: ReadCall) -> Self {
         let arguments = RawValue::from_string(arguments).expect("the supervisor has checked that it is an object");
-        ReadCallJson { name, arguments, form: form.name(), start, end }
+        ReadCallJson { name, arguments, form: form.name(), standing: standing.name(), start, end }
     }
 }

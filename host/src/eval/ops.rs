@@ -105,6 +105,8 @@ op_fields!(ReadCallsOp {
     text: String,
     #[serde(default)]
     tools: Vec<ReadTool>,
+    #[serde(default)]
+    loose: bool,
 });
 
 /// A tool that a call in a text may mean.
@@ -122,7 +124,7 @@ fn read_calls(logic: &mut impl Decide, op: ReadCallsOp) -> OpResult {
         reading::KnownTool { name: tool.name, input_schema }
     };
     let tools: Vec<_> = op.tools.into_iter().map(tool).collect();
-    let calls = logic.read_calls(&op.text, &tools)??;
+    let calls = logic.read_calls(&op.text, &tools, op.loose)??;
     json_result(&calls.into_iter().map(ReadCallJson::from).collect::<Vec<_>>())
 }
 

@@ -297,13 +297,14 @@ impl Instance {
         })
     }
 
-    /// Finds the calls in a text.
+    /// Finds the calls in a text that stand for themselves, or with `loose` also those that it mentions or quotes.
     pub fn read_calls(
         &mut self,
         text: &str,
         tools: &[reading::KnownTool],
+        loose: bool,
     ) -> LogicResult<Result<Vec<reading::ReadCall>, reading::ReadingError>> {
-        self.call(|logic, store| logic.toolgate_logic_reading().call_read_calls(store, text, tools))
+        self.call(|logic, store| logic.toolgate_logic_reading().call_read_calls(store, text, tools, loose))
     }
 
     /// Finds the best of these tools for each query.

@@ -128,7 +128,9 @@ pub mod naming {
 
 /// Calls in the text of a model.
 pub mod reading {
-    pub use super::generated::reading::{AmbiguousCall, CallForm, KnownTool, ReadCall, ReadingError, UnnamedArgument};
+    pub use super::generated::reading::{
+        AmbiguousCall, CallForm, KnownTool, ReadCall, ReadingError, Standing, UnnamedArgument,
+    };
 }
 
 /// Tools that are found among many.

@@ -350,7 +350,7 @@ fn the_calls_in_a_text_are_shown_without_being_made() {
     let place = Place::new();
     let text = "Thought: add\nAction: demo.add\nAction Input: {\"a\": 1, \"b\": 2}\n";
     let ran = place.feed(&["read"], text).ends(0);
-    assert!(ran.stdout.lines().nth(1).unwrap().starts_with("demo.add  2     react  {\"a\""), "{}", ran.stdout);
+    assert!(ran.stdout.lines().nth(1).unwrap().starts_with("demo.add  2     react  marked  {\"a\""), "{}", ran.stdout);
     let file = place.file("answer.txt", text);
     let read = place.run(&["read", file.to_str().unwrap(), "--json"]).ends(0).json();
     assert_eq!(read[0]["arguments"], json!({"a": 1, "b": 2}));
@@ -359,4 +359,62 @@ fn the_calls_in_a_text_are_shown_without_being_made() {
     let config = place.file("toolgate.yaml", json!({"servers": {"demo": demo()}}).to_string());
     let read = place.feed(&["read", "--config", config.to_str().unwrap(), "--json"], "demo.add(1, 2)").ends(0).json();
     assert_eq!(read[0]["arguments"], json!({"a": 1, "b": 2}), "the schema names the positions");
+}
+
+#[test]
+fn a_call_that_a_text_only_mentions_or_quotes_is_not_made_unless_that_is_asked_for() {
+    let place = Place::with(json!({"demo": demo()}));
+    let tag = "<tool_call>{\"name\": \"demo.add\", \"arguments\": {\"a\": 1, \"b\": 2}}</tool_call>";
+    for text in [
+        "Do NOT call demo.add(a=1, b=2).".to_owned(),
+        "I already called demo.add(a=1, b=2), and it said 3.".to_owned(),
+        format!("The page says: {tag}"),
+        format!("> {tag}"),
+        format!("<blockquote>\n{tag}\n</blockquote>"),
+        "Never use `demo.add(a=1, b=2)` here.".to_owned(),
+    ] {
+        let ran = place.feed(&["call", "--text", "-"], &text).ends(0).says("the text calls no tool");
+        let ran = ran.says("only mentions or quotes it: \"demo.add\" on line").says("--loose");
+        assert_eq!(ran.stdout, "", "{text}");
+        assert_eq!(place.feed(&["read"], &text).ends(0).stdout.lines().count(), 0, "{text}");
+        let ran = place.feed(&["call", "--text", "-", "--loose"], &text).ends(0);
+        assert_eq!(ran.stdout, "Observation: 3\n", "{text}");
+    }
+    // A mention that cannot be read keeps no other call from being made.
+    let text = "The page has <tool_call>{\"name\": \"add\", \"arg\n\ndemo.add(a=1, b=2)";
+    assert_eq!(place.feed(&["call", "--text", "-"], text).ends(0).stdout, "Observation: 3\n");
+    let config = place.file("toolgate.yaml", json!({"servers": {"demo": demo()}}).to_string());
+    let read = ["read", "--config", config.to_str().unwrap(), "--loose", "--json"];
+    let text = "Not demo.add(a=1, b=2).\n> demo.add(a=1, b=2)\n\n`demo.add(a=1, b=2)`\n```\ndemo.add(a=1, b=2)\n```\n";
+    let standing = each(&place.feed(&read, text).ends(0).json(), "/standing");
+    assert_eq!(standing, ["inline", "quoted", "own-line", "fenced"]);
+    place.run(&["call", "demo.add", "--loose"]).ends(2);
+}
+
+#[test]
+fn a_name_that_is_written_otherwise_is_found_where_one_tool_can_be_meant() {
+    let place = Place::with(json!({"demo": demo()}));
+    for name in
+        ["functions.demo.add", "default_api.demo__add", "Demo.Add", "DEMO__ADD", "`demo.add`", "demo add", "Add"]
+    {
+        let text = json!({"name": name, "arguments": {"a": 1, "b": 2}}).to_string();
+        let ran = place.feed(&["call", "--text", "-"], &text).ends(0);
+        assert_eq!(ran.stdout, "Observation: 3\n", "{name}");
+    }
+    let text = "action: demo.add\naction_input: {\"a\": 1, \"b\": 2}\n";
+    assert_eq!(place.feed(&["call", "--text", "-"], text).ends(0).stdout, "Observation: 3\n");
+    let ran = place.feed(&["call", "--text", "-"], "Action: demo.ad\nAction Input: {\"a\": 1, \"b\": 2}").ends(5);
+    assert!(ran.stdout.trim_end().ends_with("; did you mean \"demo.add\"?"), "{}", ran.stdout);
+}
+
+#[test]
+fn half_an_object_as_arguments_is_refused_and_an_object_with_words_after_it_is_not() {
+    let place = Place::with(json!({"demo": demo()}));
+    for text in ["{\"city\": \"Par", "{\"city\": \"Paris\"", "```json\n{\"city\": \"Par\n```"] {
+        place.run(&["call", "demo.forecast", text]).ends(2).says("a JSON object that is cut off: send it whole");
+        let ran = place.feed(&["call", "--text", "-"], &format!("Action: demo.forecast\nAction Input: {text}")).ends(2);
+        assert_eq!(ran.stdout, "", "{text}");
+    }
+    let ran = place.run(&["call", "demo.forecast", "{\"city\": \"Bern\"} please"]).ends(0);
+    ran.prints("The weather in Bern");
 }

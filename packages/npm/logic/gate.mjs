@@ -1,23 +1,12 @@
 /** A gate and its calls: the component decides, this module acts. */
 
-import { asFunction, asMillis, asOptions, asRecord, mismatch, shown } from './checks.mjs';
-import { asJson, Broken, dispose } from './logic.mjs';
+import { asFunction, asMillis, asOptions, asRecord, mismatch } from './checks.mjs';
+import { asJson, Broken, dispose, Refused } from './logic.mjs';
+import { asFailed, asResult, asTools, Failed, failureOf, wordsOf } from './mcp.mjs';
 import { Settings } from './settings.mjs';
 
 const OPTIONS = ['settings', 'approve', 'millis', 'log'];
 const LONGEST_MILLIS = 2 ** 31 - 1; // of a timer
-
-/** A failure, in the terms of the WIT; if `sent`, the server may have acted on the request. */
-export class Failed extends Error {
-  constructor(kind, detail, sent = false) {
-    super(typeof detail === 'string' ? `${kind}: ${detail}` : kind);
-    Object.assign(this, { kind, detail, sent });
-  }
-
-  get name() {
-    return 'Failed';
-  }
-}
 
 // The journal contains everything that the instance was told, so that another can be brought to the same state.
 /** One agent's view of its servers. */
@@ -39,7 +28,14 @@ export class Gate {
     this.approve = asFunction(approve, 'approve');
     this.millis = asMillis(millis, 'millis');
     this.#logic = logic;
-    this.#log = asFunction(log, 'log');
+    const say = asFunction(log, 'log');
+    this.#log = (message) => {
+      try {
+        say(message);
+      } catch {
+        // What an operator does not hear ends no call.
+      }
+    };
     this.#settings = new Settings(logic.defaultSettings(Object.keys(servers)));
     this.#settings.merge(settings);
   }
@@ -50,13 +46,20 @@ export class Gate {
   }
 
   /** Runs the directive loop: the component says what to do, and this does it and reports, until the call is done. */
-  async call(name, text = '', { signal } = {}) {
+  async call(name, text = '', options = {}) {
     const id = String(++this.#lastId);
+    const signal = options?.signal;
+    const called = typeof name === 'string' ? name : wordsOf(name);
+    const json = writtenAsJson(text);
+    if (json === undefined) {
+      const problem = `invalid arguments: they must be a text or JSON, not ${wordsOf(text)}`;
+      return { code: 'invalid-arguments', text: problem, isError: true, attempts: 0 };
+    }
     const until = performance.now() + this.millis;
     let [requests, event] = [0];
     const { labels } = this.#seen;
     try {
-      let directive = this.#tell(id, () => this.#begin({ id, name, arguments: asJson(text) }));
+      let directive = this.#tell(id, () => this.#begin({ id, name: called, arguments: json }));
       while (directive.tag !== 'done') {
         if (directive.tag === 'request') requests++;
         const happened = (event = await this.carryOut(directive, until, signal));
@@ -138,17 +141,19 @@ export class Gate {
       const late = () => reject(new Failed('timeout', undefined, tag === 'request'));
       timer = setTimeout(late, Math.min(until - performance.now(), LONGEST_MILLIS));
       cancel = () => resolve({ tag: 'cancelled' });
-      signal?.addEventListener('abort', cancel);
+      signal?.addEventListener?.('abort', cancel);
     });
     try {
       return await Promise.race([this.#act(tag, val, limit.signal), ended]);
     } catch (error) {
-      if (!(error instanceof Failed)) throw error;
-      const phase = error.sent ? 'sent' : 'not-sent';
-      return { tag: 'failed', val: { failure: { tag: error.kind, val: error.detail }, phase } };
+      // Those of servers are failures by now, so these are of the component.
+      if (error instanceof Broken || error instanceof Refused) throw error;
+      const failed = asFailed(error);
+      const phase = tag === 'request' && failed.sent !== false ? 'sent' : 'not-sent';
+      return { tag: 'failed', val: { failure: failureOf(failed), phase } };
     } finally {
       clearTimeout(timer);
-      signal?.removeEventListener('abort', cancel);
+      signal?.removeEventListener?.('abort', cancel);
       limit.abort(); // what still goes on is of no use
     }
   }
@@ -157,6 +162,8 @@ export class Gate {
     switch (what) {
       case 'connect': {
         const outcomes = await Promise.allSettled(given.map((server) => this.#connect(server, signal)));
+        const broken = outcomes.find(({ reason }) => reason instanceof Broken);
+        if (broken) throw broken.reason;
         // If one server is up, it may be the one that the name means.
         if (outcomes.every(({ status }) => status === 'rejected')) throw outcomes[0].reason;
         return { tag: 'connected' };
@@ -171,10 +178,11 @@ export class Gate {
         this.#learn(given.learned);
         const { tool: { server, tool }, arguments: args } = given;
         const params = `{"name":${JSON.stringify(tool)},"arguments":${args}}`;
-        return { tag: 'answered', val: await this.#server(server).request('tools/call', params, signal) };
+        const answer = await this.#serve(server, async (it) => asResult(await it.request('tools/call', params, signal)));
+        return { tag: 'answered', val: answer };
       }
       case 'reconnect':
-        await this.#server(given).open(signal);
+        await this.#serve(given, (it) => it.open(signal));
         return { tag: 'reconnected' };
       case 'wait': {
         const [min, max] = [Number(given.minMs), Number(given.maxMs)];
@@ -200,7 +208,7 @@ export class Gate {
       if (typeof said !== 'boolean') throw mismatch('its answer', 'true, false or undefined', said);
       return { tag: 'approved', val: said };
     } catch (error) {
-      const problem = `approve failed: ${error?.message ?? shown(error)}`;
+      const problem = `approve failed: ${wordsOf(error)}`;
       this.#log(`toolgate: ${problem}`);
       throw new Failed('rules-unavailable', problem);
     }
@@ -233,19 +241,35 @@ export class Gate {
   }
 
   async #connect(id, signal) {
-    const server = this.#server(id);
-    await server.open(signal);
-    const tools = await server.tools(signal);
-    this.#offered.add(id);
+    const tools = await this.#serve(id, async (it) => {
+      await it.open(signal);
+      return asTools(await it.tools(signal));
+    });
     this.#tell(undefined, () => this.gate.offer(id, tools));
+    this.#offered.add(id);
   }
 
-  /** Returns a server of this gate; settings may name others. */
-  #server(id) {
-    if (Object.hasOwn(this.servers, id)) return this.servers[id];
-    throw new Failed('connect', `the gate was made without the server "${id}"`);
+  /** Asks a server, which is not ours: whatever it throws is a failure. */
+  async #serve(id, ask) {
+    if (!Object.hasOwn(this.servers, id)) throw new Failed('connect', `the gate was made without the server "${id}"`, false);
+    try {
+      return await ask(this.servers[id]);
+    } catch (error) {
+      throw asFailed(error);
+    }
   }
 }
+
+/** Returns arguments as a text, or `undefined` if they cannot be written as JSON. */
+function writtenAsJson(text) {
+  try {
+    return asJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export { Failed };
 
 /** Waits for some milliseconds, or until the signal ends the wait. */
 function sleep(millis, signal) {

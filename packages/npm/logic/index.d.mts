@@ -40,8 +40,9 @@ export class Logic {
   splitName(name: string): ToolRef;
   /** Reads what a model wrote as arguments; `arguments` of the answer is a JSON text, so that no digit is lost. */
   parseArguments(text: string, schema?: JsonOrValue): Parsed;
-  /** Finds the calls in the text of a model that has no tool calls of its own. */
-  readCalls(text: string, tools?: { name: string, inputSchema?: JsonOrValue }[]): ReadCall[];
+  /** Finds the calls in the text of a model that has no tool calls of its own: those that stand for themselves, or with
+   *  `loose` also those that the text only mentions or quotes, as `standing` of each says. */
+  readCalls(text: string, tools?: { name: string, inputSchema?: JsonOrValue }[], options?: { loose?: boolean }): ReadCall[];
   /** Replaces what the masks find in a text: all built-in masks unless some are given.
    *  Masks that name nothing, as `{}`, find nothing. */
   mask(text: string, masks?: Partial<Masks>): string;
@@ -57,14 +58,43 @@ export class Logic {
   defaultSettings(servers: string[]): Settings;
 }
 
-/** A connection to a server, which your host brings; `@toolgate/logic/stdio` has one for subprocesses. */
+/** A tool as `tools/list` of MCP has it, or with the names of the WIT in its annotations. */
+export interface ListedTool {
+  name: string;
+  title?: string | null;
+  description?: string | null;
+  /** The schema of its arguments, or that as JSON. */
+  inputSchema?: string | object | boolean | null;
+  outputSchema?: unknown;
+  annotations?: ListedAnnotations | null;
+  icons?: unknown;
+  execution?: unknown;
+  _meta?: unknown;
+}
+
+/** The annotations of a tool: those of MCP, or each by its name in the WIT. */
+export interface ListedAnnotations {
+  title?: string | null;
+  readOnlyHint?: boolean | null;
+  destructiveHint?: boolean | null;
+  idempotentHint?: boolean | null;
+  openWorldHint?: boolean | null;
+  readOnly?: boolean | null;
+  destructive?: boolean | null;
+  idempotent?: boolean | null;
+  openWorld?: boolean | null;
+}
+
+/** A connection to a server, which your host brings; `@toolgate/logic/stdio` has one for subprocesses. Whatever it throws
+ *  is a failure: one that is no `Failed` means that nobody knows whether the tool ran. */
 export interface Server {
   /** Opens a session if there is none; throws `Failed` if that is not possible. */
   open(signal: AbortSignal): Promise<void>;
-  /** Returns what the server lists as its tools. */
-  tools(signal: AbortSignal): Promise<Tool[]>;
-  /** Sends a request with these parameters as JSON, and returns the text of the member `result`, or throws `Failed`. */
-  request(method: string, params: string, signal: AbortSignal): Promise<string>;
+  /** Returns what the server lists as its tools; a tool with a member that does not exist fails the server. */
+  tools(signal: AbortSignal): Promise<ListedTool[]>;
+  /** Sends a request with these parameters as JSON, and returns the member `result`, or throws `Failed`. Return it as the
+   *  text that the server wrote, so that no digit is lost, or else as a record. */
+  request(method: string, params: string, signal: AbortSignal): Promise<string | object>;
 }
 
 /** What a gate can be given. */
@@ -99,7 +129,9 @@ export class Gate {
 
 /** A failure of a server, in the terms of the WIT. */
 export class Failed<Kind extends Failure['tag'] = Failure['tag']> extends Error {
-  /** With `sent`, the server may have acted on the request; leave it out only if not one byte can have reached it. */
+  /** Say `sent: false` only if the server cannot have acted on the request: no whole request reached it, or it turned the
+   *  request away (HTTP 401, 403 with a challenge, 429, and 400 or 404 to a request with a session). Without it, the
+   *  server may have acted: a tool that is neither read-only nor idempotent is never sent again. */
   constructor(kind: Kind, detail?: Detail<Kind>, sent?: boolean);
   readonly kind: Kind;
   readonly detail: Detail<Kind>;

@@ -1,6 +1,6 @@
 /** The component in its sandbox: it has no imports, and instances of it answer questions. */
 
-import { asMillis, asOptions, asRecord, isRecord } from './checks.mjs';
+import { asMillis, asOptions, asRecord, isRecord, mismatch } from './checks.mjs';
 import { instantiate } from './component/logic.js';
 import { fit } from './settings.mjs';
 
@@ -65,9 +65,11 @@ export class Logic {
     return this.ask((logic) => logic.arguments.parse(text, asJson(schema)));
   }
 
-  readCalls(text, tools = []) {
+  readCalls(text, tools = [], options = {}) {
+    const { loose = false } = asOptions(options, ['loose']);
+    if (typeof loose !== 'boolean') throw mismatch('loose', 'a boolean', loose);
     const known = tools.map(({ name, inputSchema }) => ({ name, inputSchema: asJson(inputSchema) }));
-    return this.ask(({ reading }) => reading.readCalls(text, known));
+    return this.ask(({ reading }) => reading.readCalls(text, known, loose));
   }
 
   mask(text, masks = ALL_MASKS) {

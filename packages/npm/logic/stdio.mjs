@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 
-import { Failed } from './gate.mjs';
+import { Failed } from './mcp.mjs';
 
 const LINE_CHARACTERS = 64 << 20;
 const LIST_PAGES = 100;
@@ -42,7 +42,7 @@ export class StdioServer {
     child.on('error', () => {}); // `spawn` or `close` report it
     child.stdin.on('error', () => {}); // a broken pipe shows when the program ends
     await once(child, 'spawn').catch((error) => {
-      throw new Failed('connect', error.message);
+      throw new Failed('connect', error.message, false);
     });
     const lines = new StringDecoder('utf8');
     let rest = '';
@@ -87,7 +87,7 @@ export class StdioServer {
   /** Sends a request and returns the `result` as text; nothing is parsed here, so no digit is lost. */
   async request(method, params, signal) {
     const child = this.#child;
-    if (!child) throw new Failed('closed');
+    if (!child) throw new Failed('closed', undefined, false);
     const id = ++this.#lastId;
     const aborted = () => {
       send(child, { method: 'notifications/cancelled', params: { requestId: id } });

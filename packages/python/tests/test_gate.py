@@ -13,10 +13,10 @@ from unittest import mock
 
 from subjects import TOOLGATE, logic
 
-from toolgate import Case, Failed, Gate, Refused, StdioServer, SyncGate
+from toolgate import Case, ComponentCrashed, Failed, Gate, Refused, StdioServer, SyncGate
 from toolgate.component import FUEL
 from toolgate.programs import find_program
-from toolgate.types import CallLimit, CustomMask, Masks, ResultRule, Rule, SearchSettings, ServerSettings
+from toolgate.types import CallLimit, CustomMask, HttpFailure, Masks, ResultRule, Rule, SearchSettings, ServerSettings
 
 logging.getLogger("asyncio").setLevel(logging.ERROR)  # do not warn about slow tests
 logging.getLogger("toolgate").setLevel(logging.CRITICAL)  # crashes are what some tests are about
@@ -51,6 +51,29 @@ def serve(log):
                 answer = {"result": {"content": [{"type": "text", "text": text}]}}
         if answer and "id" in message:
             print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+
+
+class Own:
+    """A server of a host: its tools, and what each call raises or returns, the last of them again and again."""
+
+    def __init__(self, tools, *answers):
+        self.listed, self.answers, self.calls = tools, list(answers), []
+
+    async def open(self):
+        pass
+
+    async def tools(self):
+        return self.listed
+
+    async def call(self, tool, arguments):
+        self.calls.append((tool, arguments))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def close(self):
+        pass
 
 
 class Calls(unittest.IsolatedAsyncioTestCase):
@@ -246,7 +269,7 @@ class Calls(unittest.IsolatedAsyncioTestCase):
         self.assertIn("KeyError", result.text)
 
     async def test_a_transport_that_gives_a_wrong_value_is_a_result(self):
-        for answer in [{"content": []}, None]:
+        for answer in [[], None, 5, {"content": {1, 2}}]:
             async def call(tool, arguments, answer=answer):
                 return answer
 
@@ -259,6 +282,54 @@ class Calls(unittest.IsolatedAsyncioTestCase):
         self.servers["shop"].call = refusing
         result = await self.gate.call("shop.charge")
         self.assertIn("HttpFailure", result.text)
+
+    async def test_what_a_transport_raises_without_a_phase_was_sent_so_a_writing_tool_does_not_run_twice(self):
+        not_found = HttpFailure(status=404, session=True, challenge=False)
+        for raised in [
+            KeyError("x"), Refused("of another gate"), TimeoutError(), ConnectionResetError("reset"), ComponentCrashed("x"),
+            Failed("connect", "reset"), Failed("closed"), Failed("exited", 1), Failed("protocol"), Failed("http", not_found),
+            Failed("http", "404"), Failed("nonsense"), Failed("closed", sent=None),
+        ]:  # fmt: skip
+            server = Own([{"name": "write"}], raised)
+            result = await Gate(self.logic, {"own": server}).call("own.write")
+            self.assertEqual((result.code, len(server.calls)), ("outcome-unknown", 1), raised)
+        for raised in [Failed("connect", "refused", sent=False), Failed("http", not_found, sent=False)]:
+            server = Own([{"name": "write"}], raised, {"content": []})
+            result = await Gate(self.logic, {"own": server}).call("own.write")
+            self.assertEqual((result.code, result.attempts), ("ok", 2), raised)
+
+    async def test_tools_and_results_are_taken_as_mcp_has_them(self):
+        schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+        hints = {"title": "Look", "readOnlyHint": True, "destructiveHint": None}
+        whole = {"name": "look", "title": "Look", "description": "Looks", "inputSchema": schema, "outputSchema": {}}
+        whole |= {"annotations": hints, "icons": [], "execution": {}, "_meta": {}}
+        for tool in [whole, {"name": "look", "input_schema": json.dumps(schema), "annotations": {"read_only": True}}]:
+            for answer in ['{"content":[{"type":"text","text":"done"}]}', {"content": [{"type": "text", "text": "done"}]}]:
+                server = Own([tool], answer)
+                gate = Gate(self.logic, {"own": server})
+                gate.settings.policy.read_only = True
+                result = await gate.call("own.look", {"n": "5"})
+                self.assertEqual((result.code, result.text, server.calls), ("ok", "done", [("look", '{"n":5}')]))
+                self.assertEqual((await gate.call("own.look")).code, "invalid-arguments")
+        for tools, words in [
+            ([{"name": "a", "inputschema": {}}], "no member 'inputschema'; did you mean 'inputSchema'?"),
+            ([{"name": "a", "annotations": {"readonlyHint": True}}], "no member 'readonlyHint'"),
+            ([{"name": "a", "annotations": {"readOnlyHint": "yes"}}], "read_only"),
+            ([{"description": "x"}], "the name of a tool"),
+            ({"tools": []}, "must be a list"),
+            ([5], "a tool must be a record"),
+        ]:
+            result = await Gate(self.logic, {"own": Own(tools)}).call("own.a")
+            self.assertEqual((result.code, result.attempts), ("rpc-error", 0), result.text)
+            self.assertIn(words, result.text)
+
+    async def test_arguments_that_are_no_json_are_a_result(self):
+        cyclic = {}
+        cyclic["self"] = cyclic
+        for arguments in [{"n": {1, 2}}, cyclic]:
+            result = await self.gate.call("shop.charge", arguments)
+            self.assertEqual((result.code, result.is_error), ("invalid-arguments", True))
+        self.assertEqual(self.runs, 0)
 
     async def test_only_true_approves_and_no_server_is_blamed_for_the_rest(self):
         self.gate.settings.policy.servers[1].ask = ["charge"]

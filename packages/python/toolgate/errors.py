@@ -31,13 +31,14 @@ class SettingsError(ToolgateError):
 
 
 class Failed(ToolgateError):
-    """An operation on a server failed, in the terms of the WIT; if `sent`, the server may have acted on it.
+    """An operation on a server failed, in the terms of the WIT.
 
-    A server raises it from `open`, `tools` and `call`. `detail` is the text of `connect`, `protocol` and the like, the
+    Say `sent=False` only if the server cannot have acted on the request: no whole request reached it, or it turned the
+    request away (HTTP 401, 403 with a challenge, 429, and 400 or 404 to a request with a session). A server raises it from `open`, `tools` and `call`. `detail` is the text of `connect`, `protocol` and the like, the
     exit code of `exited`, an `HttpFailure` or an `RpcFailure`.
     """
 
-    def __init__(self, kind: FailureKind, detail: Any = None, sent: bool = False) -> None:
+    def __init__(self, kind: FailureKind, detail: Any = None, sent: bool = True) -> None:
         super().__init__(kind if detail is None else f"{kind}: {detail}")
         self.kind, self.detail, self.sent = kind, detail, sent
 

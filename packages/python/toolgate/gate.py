@@ -17,7 +17,7 @@ from toolgate.component import Instance
 from toolgate.errors import ComponentCrashed, Failed, Refused
 from toolgate.logic import Logic
 from toolgate.records import Case, fit
-from toolgate.server import Server
+from toolgate.server import Server, tool_from_mcp
 from toolgate.types import (
     AgentContext,
     CallCount,
@@ -29,6 +29,7 @@ from toolgate.types import (
     NamingStyle,
     Question,
     Settings,
+    Tool,
     ToolCall,
     ToolResult,
 )
@@ -103,7 +104,10 @@ class Gate:
 
     async def call(self, name: str, arguments: str | Mapping[str, Any] = "") -> ToolResult:
         """Calls a tool, with the name and the arguments as the model wrote them; a failed call is a result as well."""
-        arguments = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        try:
+            arguments = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        except (TypeError, ValueError, RecursionError) as error:
+            return unwritten(name, error)
         call, until, requests, event = str(next(self.ids)), time.monotonic() + self.timeout, 0, None
         try:
             labels = self.context.labels
@@ -180,12 +184,13 @@ class Gate:
             failed = Failed("timeout", sent=directive.tag == "request")
         except Failed as error:
             failed = error
-        except (ComponentCrashed, Refused):
+        except (ComponentCrashed, Refused):  # of our component: those of servers are failures by now
             raise
-        except Exception as error:  # of a server, which is not ours
+        except Exception as error:
             log.exception("could not carry out %r", directive.tag)
-            failed = Failed("protocol", repr(error), sent=directive.tag == "request")
-        phase = "sent" if failed.sent else "not-sent"
+            failed = Failed("protocol", repr(error))
+        # Only a request can be sent, and only `False` says that it was not.
+        phase = "sent" if directive.tag == "request" and failed.sent is not False else "not-sent"
         try:
             return fit(Event, Case("failed", {"failure": failed.failure, "phase": phase}), "the event")
         except (TypeError, ValueError) as error:  # a transport raised `Failed` with a wrong detail
@@ -205,9 +210,11 @@ class Gate:
                 return Case("counted", list(map(self.count, given)))
             case "request":
                 self.learn(given.learned)
-                return Case("answered", await self.server(given.tool.server).call(given.tool.tool, given.arguments))
+                server = self.server(given.tool.server)
+                answer = await served(server.call, given.tool.tool, given.arguments)
+                return Case("answered", json.dumps(answer) if isinstance(answer, Mapping) else answer)
             case "reconnect":
-                await self.server(given).open()
+                await served(self.server(given).open)
                 return "reconnected"
             case "wait":
                 await asyncio.sleep(random.uniform(given.min_ms, given.max_ms) / 1000)
@@ -262,14 +269,14 @@ class Gate:
     def server(self, id: str) -> Server:
         """Returns a server; the settings may have some that this program has no connection to."""
         if id not in self.servers:
-            raise Failed("connect", "this program has no connection to the server")
+            raise Failed("connect", "this program has no connection to the server", sent=False)
         return self.servers[id]
 
     async def connect(self, id: str) -> None:
         """Opens a server, and offers its tools to the component."""
         server = self.server(id)
-        await server.open()
-        tools = await server.tools()
+        await served(server.open)
+        tools = taken(await served(server.tools))
         if all(step[1] is None for step in self.journal):  # no call depends on what the server offered before
             self.journal = [step for step in self.journal if step[2] != id]
         self.tell("gate.offer", None, id, tools)
@@ -285,6 +292,29 @@ class Gate:
         except Exception as error:  # of whatever kind: the server is not ours
             return error
         return None
+
+
+async def served(method: Callable[..., Awaitable[Any]], *given: Any) -> Any:
+    """Asks a server, which is not ours: whatever it raises is a failure, after which nobody knows what it did."""
+    try:
+        return await method(*given)
+    except Failed:
+        raise
+    except asyncio.TimeoutError:
+        raise Failed("timeout") from None
+    except Exception as error:
+        log.exception("a server failed")
+        raise Failed("protocol", repr(error)) from error
+
+
+def taken(listed: Any) -> list[Tool]:
+    """Returns the tools of a server, each a `Tool` or as MCP has it."""
+    if not isinstance(listed, (list, tuple)):
+        raise Failed("protocol", f"the tools must be a list, not {listed!r}")
+    try:
+        return [tool_from_mcp(tool) if isinstance(tool, Mapping) else fit(Tool, tool, "a tool") for tool in listed]
+    except (TypeError, ValueError) as error:
+        raise Failed("protocol", str(error)) from error
 
 
 def check_servers(servers: object) -> None:
@@ -308,6 +338,14 @@ def check_settings(settings: object) -> None:
             f"settings must be a record Settings, not a value of type {type(settings).__name__}: change those of "
             "`logic.default_settings(servers)`, or read them with `Settings.from_file` or `Settings.from_json`"
         )
+
+
+def unwritten(name: str, error: Exception) -> ToolResult:
+    """Returns the result of a call whose arguments cannot be written as JSON."""
+    return ToolResult(
+        call_id="", name=name, text=f"invalid arguments: {error}", is_error=True, attempts=0, truncated=False,
+        code="invalid-arguments", clean=False,
+    )  # fmt: skip
 
 
 def crashed(call: str, name: str, requests: int, unknown: bool) -> ToolResult:

@@ -58,10 +58,13 @@ class Logic:
         parsed: Parsed = self.ask("arguments", "parse", text, schema_text(schema))
         return parsed
 
-    def read_calls(self, text: str, tools: Iterable[Tool | ExposedTool] = ()) -> list[ReadCall]:
-        """Finds the calls that a model wrote in a text; the tools' schemas name arguments and decide types."""
+    def read_calls(self, text: str, tools: Iterable[Tool | ExposedTool] = (), loose: bool = False) -> list[ReadCall]:
+        """Finds the calls that a model wrote in a text; the tools' schemas name arguments and decide types.
+
+        Only calls that stand for themselves are found; with `loose`, also those that the text mentions or quotes.
+        """
         known = [KnownTool(name=tool.name, input_schema=tool.input_schema) for tool in tools]
-        calls: list[ReadCall] = self.ask("reading", "read-calls", text, known)
+        calls: list[ReadCall] = self.ask("reading", "read-calls", text, known, loose)
         return calls
 
     def mask(

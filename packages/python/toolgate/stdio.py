@@ -68,7 +68,7 @@ class StdioServer:
                     env=self.env, cwd=self.cwd, start_new_session=True,
                 )  # fmt: skip
             except OSError as error:
-                raise Failed("connect", str(error)) from None
+                raise Failed("connect", str(error), sent=False) from None
             self.waiting = {}
             self.reader = asyncio.create_task(read(self.process, self.waiting))
             try:
@@ -98,7 +98,7 @@ class StdioServer:
         """Sends a request and returns the `result`; both are JSON, and keep every digit."""
         process, waiting = self.running(), self.waiting
         if process is None:
-            raise Failed("closed")
+            raise Failed("closed", sent=False)
         number = next(self.ids)
         params = params.replace("\n", " ").replace("\r", " ")  # a message is a line; in JSON, strings have no such breaks
         waiting[number] = asyncio.get_running_loop().create_future()

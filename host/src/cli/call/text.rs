@@ -29,7 +29,7 @@ pub(super) async fn run(
     // Their schemas say what positions and texts mean.
     ServerResults::new(context, context.connect_all().await);
     let mut observations = Observations::new(context, args);
-    for call in calls(text, &CallableTools::of(&context.gate)?, logic)? {
+    for call in calls(text, args, &CallableTools::of(&context.gate)?, logic)? {
         let called = make(context, args, call).await?;
         observations.add(exit_code(&called), &called.result.text, &called.as_json())?;
     }
@@ -45,7 +45,7 @@ pub(super) async fn run_at_gateway(
     logic: &mut Supervisor,
 ) -> Result<ExitCode, CliError> {
     let mut observations = Observations::new(&remote.printer, args);
-    for call in calls(text, &gateway_tools(remote).await?, logic)? {
+    for call in calls(text, args, &gateway_tools(remote).await?, logic)? {
         let answered = make_at_gateway(remote, session, args, call, logic).await?;
         observations.add(error::exit_code(answered.code), &answered.text, &answered.to_json())?;
     }
@@ -53,8 +53,8 @@ pub(super) async fn run_at_gateway(
 }
 
 /// Reads the calls in a text; none is made if one of them cannot be read.
-fn calls(text: &str, tools: &CallableTools, logic: &mut Supervisor) -> Result<Vec<WrittenCall>, CliError> {
-    let calls = find_calls(text, &tools.known, logic)?;
+fn calls(text: &str, args: &Args, tools: &CallableTools, logic: &mut Supervisor) -> Result<Vec<WrittenCall>, CliError> {
+    let calls = find_calls(text, &tools.known, args.loose, logic)?;
     if calls.is_empty() {
         style::write_note("the text calls no tool");
     }

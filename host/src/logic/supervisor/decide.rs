@@ -101,8 +101,9 @@ impl Decide for Supervisor {
         &mut self,
         text: &str,
         tools: &[reading::KnownTool],
+        loose: bool,
     ) -> LogicResult<Result<Vec<reading::ReadCall>, reading::ReadingError>> {
-        let read = self.ask(|logic| logic.read_calls(text, tools))?;
+        let read = self.ask(|logic| logic.read_calls(text, tools, loose))?;
         read.iter().try_for_each(|calls| checked::calls(calls, text))?;
         Ok(read)
     }

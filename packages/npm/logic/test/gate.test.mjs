@@ -335,6 +335,136 @@ test('an instance has so much memory and no more', () => {
   );
 });
 
+/** A server of a host: its tools, and how it answers a request. */
+function own(tools, answer) {
+  const requests = [];
+  const request = async (method, params) => {
+    requests.push(params);
+    return answer(requests.length);
+  };
+  return { requests, open: async () => {}, tools: async () => tools, request, close: async () => {} };
+}
+
+const ANSWER = '{"content":[{"type":"text","text":"done"}]}';
+
+test('what a transport throws without a phase was sent, so a writing tool does not run twice', async () => {
+  const failures = [
+    new Error('socket hang up'),
+    new TypeError('x is not a function'),
+    'a text',
+    undefined,
+    null,
+    Object.assign(new Error('another copy of the library'), { kind: 'connect', detail: 'x', sent: false }),
+    new Broken('of another instance'),
+    new Failed('connect', 'reset'),
+    new Failed('closed'),
+    new Failed('exited', 1),
+    new Failed('http', { status: 503, session: true, challenge: false }),
+    new Failed('http', { status: 404, session: true, challenge: false }),
+    new Failed('http', { status: 429, session: false, challenge: false, retryAfterMs: 1 }),
+    new Failed('http', { status: 401, session: false, challenge: true }),
+    new Failed('http', 404),
+    new Failed('timeout', 5),
+    new Failed('protocol'),
+    new Failed('protocol', 'x', null),
+    new Failed('nonsense', { so: 'what' }),
+    new Failed(),
+  ];
+  for (const thrown of failures) {
+    const server = own([{ name: 'write' }], () => { throw thrown; });
+    gate = new Gate(logic, { own: server }, { log: () => {} });
+    const { code } = await gate.call('own.write', '');
+    assert.deepEqual([code, server.requests.length], ['outcome-unknown', 1], String(thrown));
+  }
+  for (const thrown of [new Failed('connect', 'refused', false), new Failed('http', { status: 404, session: true }, false)]) {
+    const server = own([{ name: 'write' }], (times) => { if (times > 1) return ANSWER; throw thrown; });
+    gate = new Gate(logic, { own: server }, { log: () => {} });
+    const { code, attempts } = await gate.call('own.write', '');
+    assert.deepEqual([code, attempts], ['ok', 2], String(thrown));
+  }
+});
+
+test('tools and results are taken as MCP has them', async () => {
+  const inputSchema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'], additionalProperties: false };
+  const whole = {
+    name: 'look', title: 'Look', description: 'Looks', inputSchema, outputSchema: {}, icons: [], execution: {}, _meta: {},
+    annotations: { title: 'Look', readOnlyHint: true, destructiveHint: null },
+  };
+  for (const tool of [
+    whole,
+    { name: 'look', inputSchema, annotations: { readOnly: true } },
+    { name: 'look', inputSchema: JSON.stringify(inputSchema), description: null, annotations: { readOnlyHint: true } },
+  ]) {
+    for (const answer of [ANSWER, JSON.parse(ANSWER)]) {
+      const server = own([tool], () => answer);
+      gate = new Gate(logic, { own: server }, { settings: { policy: { readOnly: true } }, log: () => {} });
+      await check('own.look', { n: '5' }, 'ok', 1, 'done');
+      assert.equal(server.requests[0], '{"name":"look","arguments":{"n":5}}');
+      await check('own.look', '', 'invalid-arguments', 0, '"n"');
+    }
+  }
+  const bare = own([{ name: 'look' }], () => ANSWER);
+  gate = new Gate(logic, { own: bare }, { settings: { policy: { readOnly: true } }, log: () => {} });
+  await check('own.look', '', 'not-allowed', 0); // it does not say that it only reads
+});
+
+test('a tool with what MCP does not have fails its server in words', async () => {
+  for (const [tools, words] of [
+    [[{ name: 'a', inputschema: {} }], 'tools[0] has no field inputschema; there are name, title'],
+    [[{ name: 'a', annotations: { readonlyHint: true } }], 'tools[0].annotations has no field readonlyHint'],
+    [[{ name: 'a', annotations: { readOnlyHint: 'yes' } }], 'readOnlyHint must be a boolean, not "yes"'],
+    [[{ name: 'a', annotations: { readOnlyHint: true, readOnly: false } }], 'has both readOnlyHint and readOnly'],
+    [[{ name: 'a' }, { description: 'x' }], 'tools[1].name must be a string, not undefined'],
+    [[{ name: 'a', inputSchema: [] }], 'inputSchema must be a record, not a list'],
+    [[{ name: 'a', inputSchema: { n: 1n } }], 'BigInt'],
+    [{ tools: [] }, 'the tools must be a list'],
+    [[null], 'tools[0] must be a record, not null'],
+  ]) {
+    const server = own(tools, () => ANSWER);
+    gate = new Gate(logic, { own: server }, { log: () => {} });
+    const result = await gate.call('own.a', '');
+    assert.deepEqual([result.code, result.attempts], ['rpc-error', 0], result.text);
+    assert.ok(result.text.includes(words), result.text);
+    assert.deepEqual(await gate.tools(), []);
+  }
+});
+
+test('no exception leaves a call', async () => {
+  const servers = {
+    none: {},
+    open: { ...own([], () => ANSWER), open: () => { throw new Error('at once'); } },
+    tools: { ...own([], () => ANSWER), tools: async () => undefined },
+    own: own([{ name: 'write' }], (times) => [5, undefined, [], null, { n: 1n }][times - 1]),
+  };
+  gate = new Gate(logic, servers, { log: () => { throw new Error('the log is full'); } });
+  const circular = {};
+  circular.self = circular;
+  for (const [name, text, code] of [
+    ['none.a', '', 'rpc-error'],
+    ['open.a', '', 'rpc-error'],
+    ['tools.a', '', 'rpc-error'],
+    ...[1, 2, 3, 4, 5].map(() => ['own.write', '', 'outcome-unknown']),
+    [undefined, '', 'invalid-name'],
+    [{ name: 'x' }, '', 'invalid-name'],
+    [Symbol('x'), '', 'invalid-name'],
+    ['own.write', circular, 'invalid-arguments'],
+    ['own.write', { n: 1n }, 'invalid-arguments'],
+    ['own.write', () => {}, 'invalid-arguments'],
+  ]) {
+    const result = await gate.call(name, text, null);
+    assert.deepEqual([result.code, result.isError], [code, true], result.text);
+  }
+});
+
+test('a call that a text only mentions is not read unless it is asked for', () => {
+  const tools = [{ name: 'shop.look', inputSchema: { properties: { id: {} } } }];
+  const text = 'Do NOT call shop.look(id=1).\nshop.look(id=2)';
+  assert.deepEqual(logic.readCalls(text, tools).map((call) => [call.arguments, call.standing]), [['{"id":2}', 'own-line']]);
+  const all = logic.readCalls(text, tools, { loose: true });
+  assert.deepEqual(all.map((call) => call.standing), ['inline', 'own-line']);
+  assert.throws(() => logic.readCalls(text, tools, { lose: true }), TypeError);
+});
+
 test('a directive of a later version is a failure', async () => {
   const { tag, val } = await gate.carryOut({ tag: 'dance', val: 3 }, performance.now() + 1000);
   assert.deepEqual([tag, val.failure.tag], ['failed', 'protocol']);

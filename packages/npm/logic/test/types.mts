@@ -14,12 +14,15 @@ const settings: Settings = await settingsFromFile('toolgate.yaml', { toolgate: n
 class Own implements Server {
   async open(_: AbortSignal) {}
   async tools(_: AbortSignal) {
-    return [{ name: 'add', annotations: {} }];
+    return [{ name: 'add', inputSchema: { type: 'object' }, annotations: { readOnlyHint: true } }, { name: 'sub' }];
   }
-  async request(): Promise<string> {
-    throw new Failed('rpc', { code: -32000n, message: 'no' }, true);
+  async request(method: string): Promise<string | object> {
+    if (method === 'tools/call') return { content: [] };
+    throw new Failed('rpc', { code: -32000n, message: 'no' });
   }
 }
+const mentioned = logic.readCalls(text, [], { loose: true }).filter((call) => call.standing === 'inline');
+console.log(mentioned.length);
 
 const gate = new Gate(logic, { own: new Own(), demo: new StdioServer('toolgate', ['demo-server']) }, {
   settings: { policy: { readOnly: true }, maxResultBytes: 100n },
