@@ -17,6 +17,7 @@ mod metrics;
 mod operator_gates;
 pub mod pages;
 mod peer_message;
+mod peer_seal;
 mod recent;
 pub(crate) mod recorded;
 mod refusal;
@@ -294,6 +295,12 @@ impl Gateway {
     /// Ends the calls of the API and the dashboard because the gateway stops; each gets an answer that says so.
     fn stop_operator_calls(&self) {
         lock(&self.operator_gates).stop_calls();
+    }
+
+    /// Hears what operators tell the gateway through other replicas, until it is dropped. A listener over HTTP does so
+    /// itself.
+    pub async fn listen_to_replicas(&self) {
+        http::peers::listen_without_sessions(Arc::clone(&self.state.replica)).await;
     }
 
     /// Registers a listener for the dashboard and the metrics. `name` is a metric label, so there must be few of them.

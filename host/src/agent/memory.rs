@@ -111,6 +111,18 @@ impl AgentMemory {
         last.is_some_and(|last| *last > writes)
     }
 
+    /// Returns the agents that have seen something, also those that have been idle for too long since.
+    pub(crate) fn keys(&self) -> Vec<AgentKey> {
+        lock(&self.0).keys().cloned().collect()
+    }
+
+    /// Reports whether an agent has seen something and was not idle for too long.
+    pub(crate) fn remembers(&self, key: &AgentKey, now: u64, idle: Duration) -> bool {
+        let mut agents = lock(&self.0);
+        forget_idle(&mut agents, now, idle);
+        agents.contains_key(key)
+    }
+
     /// Notes that an agent is not idle, unless it has been for so long that it is forgotten.
     pub(crate) fn touch(&self, key: &AgentKey, now: u64, idle: Duration) {
         self.hold(key, now, idle, Duration::ZERO);

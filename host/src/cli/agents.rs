@@ -1,4 +1,5 @@
-//! `toolgate context`: shows what the agents of a running gateway have seen, and makes it forget.
+//! `toolgate context`: shows what the agents of a running gateway have seen, makes it forget, and accepts a store that has
+//! lost it.
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -18,7 +19,7 @@ pub(super) struct Args {
     /// What to do; without it, the command shows what agents have seen
     #[arg(value_enum)]
     action: Option<ContextAction>,
-    /// Only the agents of this principal; default: all
+    /// Only the agents of this principal; default: all. Not for `adopt`
     #[arg(long, value_name = "NAME")]
     principal: Option<String>,
     /// How long to wait for an answer, such as 30s or 2m
@@ -37,6 +38,8 @@ pub(super) struct Args {
 enum ContextAction {
     /// Forget it, so that rules treat the agents as new
     Reset,
+    /// Accept the store of the replicas as it is, after it was emptied or replaced
+    Adopt,
 }
 
 /// What the gateway says about its agents.
@@ -58,6 +61,19 @@ struct AgentRow {
 #[derive(Deserialize, Serialize)]
 struct ResetAnswer {
     forgotten: usize,
+    /// Why other replicas were not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    others_not_told: Option<String>,
+}
+
+/// What the gateway says about a store that was accepted.
+#[derive(Deserialize, Serialize)]
+struct AdoptAnswer {
+    /// Whether it had lost something.
+    adopted: bool,
+    /// Why other replicas were not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    others_not_told: Option<String>,
 }
 
 /// Shows what agents have seen, or makes the gateway forget it.
@@ -88,13 +104,41 @@ pub(super) async fn run(args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<Ex
             let body = serde_json::json!({"principal": args.principal}).to_string();
             let answer = remote.post(&format!("{PAGE}/reset"), body).await?;
             let reset: ResetAnswer = serde_json::from_str(&answer).map_err(|error| remote.unexpected_answer(&error))?;
-            match args.json {
-                true => remote.printer.print_json(&reset)?,
-                false => style::write_note(&format!("{} forgotten", table::count_of(reset.forgotten as u64, "agent"))),
+            if args.json {
+                remote.printer.print_json(&reset)?;
+                return Ok(ExitCode::SUCCESS);
             }
+            style::write_note(&format!("{} forgotten", table::count_of(reset.forgotten as u64, "agent")));
+            note_not_told(reset.others_not_told.as_deref());
+        }
+        Some(ContextAction::Adopt) => {
+            if args.principal.is_some() {
+                return Err(CliError::Usage(
+                    "adopt accepts the store for all principals: leave out --principal".to_owned(),
+                ));
+            }
+            let answer = remote.post(&format!("{PAGE}/adopt"), "{}".to_owned()).await?;
+            let adopted: AdoptAnswer =
+                serde_json::from_str(&answer).map_err(|error| remote.unexpected_answer(&error))?;
+            if args.json {
+                remote.printer.print_json(&adopted)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            style::write_note(match adopted.adopted {
+                true => "the store is accepted as it is",
+                false => "this replica accepts the store already",
+            });
+            note_not_told(adopted.others_not_told.as_deref());
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says that the other replicas do not know what the operator wants, and why.
+fn note_not_told(why: Option<&str>) {
+    if let Some(why) = why {
+        style::write_note(&format!("the other replicas do not know it, so tell each of them: {}", style::clean(why)));
+    }
 }
 
 const PAGE: &str = "api/v1/context";

@@ -143,6 +143,7 @@ async fn serve_stdio(
     };
     tokio::select! {
         outcome = served => outcome,
+        () = gateway.listen_to_replicas() => Ok(()),
         never = keep_reloading(reloader, gateway, ListenerControl::Stdio(control), signals) => match never {},
     }
 }

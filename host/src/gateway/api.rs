@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::call_filter::CallFilter;
 use super::client::Principal;
+use super::peer_message::PeerMessage;
 use super::recent::{CallPage, RecentCall};
 use super::visible_servers::VisibleServers;
 use super::{Gateway, metrics};
@@ -133,6 +134,10 @@ impl Gateway {
         });
         if let Some(state) = self.store_state() {
             about["store"] = state.into();
+            about["store_lost"] = self.registry().store().has_lost().into();
+        }
+        if let Some(is_listening) = self.registry().store().is_listening() {
+            about["replicas"] = if is_listening { "listening" } else { "not listening" }.into();
         }
         if principal.admin {
             let file = self.registry().config().file.as_ref().map(|file| file.display().to_string());
@@ -228,7 +233,32 @@ impl Gateway {
         let Body { principal } = read_object(body).map_err(wrong)?;
         let forgotten = self.registry().store().reset(principal.as_deref()).await.map_err(|_| no_store())?;
         tracing::warn!(principal, "an operator made the gateway forget what {forgotten} agents have seen");
-        Ok(reply(200, &json!({"forgotten": forgotten})))
+        let mut answer = json!({"forgotten": forgotten});
+        self.tell_replicas(PeerMessage::Reset { principal }, &mut answer).await;
+        Ok(reply(200, &answer))
+    }
+
+    /// Accepts the store that replicas share as it is, although it has lost something.
+    pub async fn adopt_store(&self) -> Result<ApiResponse, ApiResponse> {
+        let store = self.registry().store();
+        if !store.is_shared() {
+            return Err(error(404, "replicas share no store here: set gateway.store"));
+        }
+        let (epoch, had_lost) = store.adopt().ok_or_else(no_store)?;
+        tracing::warn!(had_lost, "an operator accepted the store of counts and contexts as it is");
+        let mut answer = json!({"adopted": had_lost});
+        self.tell_replicas(PeerMessage::Adopted { epoch }, &mut answer).await;
+        Ok(reply(200, &answer))
+    }
+
+    /// Tells the other replicas what an operator wants, if there may be any. Adds to the answer why they do not know it.
+    async fn tell_replicas(&self, message: PeerMessage, answer: &mut Value) {
+        if !self.registry().store().is_shared() {
+            return;
+        }
+        if let Err(why) = self.state.replica.tell(None, message).await {
+            answer["others_not_told"] = why.to_string().into();
+        }
     }
 
     /// Reports on the shadow policy, with the calls that it would have decided differently, newest first.

@@ -54,7 +54,9 @@ use crate::json::JsonObject;
 use crate::lock::lock;
 use crate::logic::types::catalog::ExposedTool;
 use crate::logic::types::naming::NamingStyle;
-use crate::rpc::code::{HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, UNSUPPORTED_VERSION};
+use crate::rpc::code::{
+    HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, OTHER_REPLICA, UNSUPPORTED_VERSION,
+};
 use crate::rpc::{self, Message, Notification, Reply, Request};
 use crate::session::{Era, LogLevel};
 use crate::transport::BoxFuture;
@@ -236,6 +238,7 @@ impl ClientSession {
             Err(error) => {
                 let status = match (context.era, error.code) {
                     (Era::Modern, METHOD_NOT_FOUND) => 404,
+                    (Era::Modern, OTHER_REPLICA) => 409,
                     (Era::Modern, HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION) => 400,
                     _ => 200,
                 };

@@ -22,7 +22,7 @@ mod mcp_headers;
 mod options;
 mod page_handler;
 mod pages;
-mod peers;
+pub(in crate::gateway) mod peers;
 mod pending_response;
 mod post;
 mod rate;
@@ -145,7 +145,7 @@ impl HttpServer {
         let keeper = state.clone();
         watch.spawn(async move { match keeper.spin_wait.run().await {} });
         if let Listener::Tcp(_) = self.listener {
-            watch.spawn(peers::listen(state.clone()));
+            watch.spawn(peers::listen(state.client_factory.replica().clone(), Some(state.clone())));
         }
         let mut connections = JoinSet::new();
         accept(&self.listener, &state, &mut connections, &phase, drain, stop).await;

@@ -121,6 +121,11 @@ pub(super) fn render(
             "Whether the store of the replicas can be reached.",
             reachable,
         );
+        let lost = u64::from(registry.store().has_lost());
+        let help = "Whether the store of the replicas has lost something that no operator has accepted.";
+        page.figure("toolgate_store_lost", "gauge", help, lost);
+        let listening = u64::from(registry.store().is_listening().unwrap_or_default());
+        page.figure("toolgate_replicas_listening", "gauge", "Whether messages of other replicas arrive.", listening);
     }
     let help = "How often the component crashed and was replaced.";
     page.figure("toolgate_component_traps_total", "counter", help, logic::traps());

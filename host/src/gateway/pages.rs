@@ -53,7 +53,7 @@ impl PageHandler for GatewayPages {
                     | ["api", "v1", "mcp", "resources", "read"]
                     | ["api", "v1", "mcp", "prompts", "get"]
                     | ["api", "v1", "approvals", _]
-                    | ["api", "v1", "context", "reset"]
+                    | ["api", "v1", "context", "reset" | "adopt"]
                     | ["api", "v1", "candidate"]
             )
         };
@@ -78,7 +78,7 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
         ["access"] | ["rules"] => (Method::GET, READ),
         ["approvals", _] | ["candidate"] => (Method::POST, "POST"),
         ["servers", _, "log"] => (Method::GET, READ),
-        ["servers", _, "enable" | "disable" | "reconnect"] | ["mcp", "call"] | ["context", "reset"] => {
+        ["servers", _, "enable" | "disable" | "reconnect"] | ["mcp", "call"] | ["context", "reset" | "adopt"] => {
             (Method::POST, "POST")
         }
         _ => return failure(404, NO_PAGE),
@@ -135,6 +135,7 @@ async fn api(gateway: &Arc<Gateway>, request: &PageRequest, parts: &[&str], prin
         ["mcp", "tools", "cost"] => gateway.tool_costs(principal).await.unwrap_or_else(|error| error),
         ["context"] => gateway.agents(principal).await.unwrap_or_else(|error| error),
         ["context", "reset"] => gateway.reset_agents(&request.body).await.unwrap_or_else(|error| error),
+        ["context", "adopt"] => gateway.adopt_store().await.unwrap_or_else(|error| error),
         ["calls"] if recorded => gateway.recorded_calls(principal, filter, limit).await.unwrap_or_else(|error| error),
         ["calls"] => gateway.calls(principal, &filter, after, limit),
         ["servers", server, "log"] => gateway.server_log(server, after.unwrap_or_default()),
@@ -319,8 +320,8 @@ const TOKEN: &str = "this needs a token: open the dashboard with the link that `
 const NO_PAGE: &str = "the API has no such page: it has servers, servers/ID/enable, servers/ID/disable, \
                        servers/ID/reconnect, servers/ID/log, mcp/tools, mcp/tools/search, mcp/tools/cost, mcp/call, \
                        mcp/decide, mcp/resources, mcp/resources/read, mcp/prompts, mcp/prompts/get, approvals, \
-                       approvals/ID, calls, history, shadow, access, rules, candidate, context, context/reset, events and \
-                       metrics";
+                       approvals/ID, calls, history, shadow, access, rules, candidate, context, context/reset, context/adopt, \
+                       events and metrics";
 /// The methods of a read-only page.
 const READ: &str = "GET, HEAD";
 const PAUSE: Duration = Duration::from_millis(250);

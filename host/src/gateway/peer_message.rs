@@ -25,11 +25,14 @@ pub(super) enum PeerMessage {
         /// How many seconds its id could still be used.
         rest: u64,
     },
-}
-
-impl PeerMessage {
-    /// Writes the message as JSON.
-    pub(super) fn to_text(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
+    /// An operator made the gateway forget what agents have seen.
+    Reset {
+        /// The principal of the agents; `None` means all.
+        principal: Option<String>,
+    },
+    /// An operator accepts the store as it is, although it has lost something.
+    Adopted {
+        /// The epoch of the store.
+        epoch: String,
+    },
 }

@@ -5,6 +5,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::str::FromStr;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use tracing::warn;
+
+use super::peer_seal::PeerSeal;
 use super::sealing_keys::SealingKeys;
 use crate::config::resolve::SessionKey;
 use crate::store::Store;
@@ -15,6 +18,8 @@ pub struct Replica {
     pub(super) id: ReplicaId,
     /// What it shares with the others.
     pub(super) store: Store,
+    /// Says which messages of other replicas count.
+    pub(super) peers: PeerSeal,
     keys: RwLock<Arc<SealingKeys>>,
 }
 
@@ -26,7 +31,14 @@ impl Replica {
     /// Creates a replica with these keys and this store.
     pub fn new(keys: &[SessionKey], store: Store) -> Arc<Self> {
         let id = store.replica().parse().unwrap_or_else(|_| ReplicaId::draw());
-        Arc::new(Replica { id, store, keys: RwLock::new(Arc::new(SealingKeys::new(keys))) })
+        if store.is_shared() && keys.is_empty() {
+            warn!(
+                "replicas share gateway.store without gateway.session_keys: they tell each other nothing, and know neither \
+                 each other's sessions nor approvals"
+            );
+        }
+        let keys = RwLock::new(Arc::new(SealingKeys::new(keys)));
+        Arc::new(Replica { id, store, peers: PeerSeal::default(), keys })
     }
 
     /// Returns the keys that seal what clients hold.

@@ -1,19 +1,27 @@
 //! Seals the state of a call that waits for an approval: a client without a session holds it and returns it unchanged.
 //!
-//! Each state belongs to one round of one call and can be used once; used states are remembered until they expire, by the
-//! store if replicas share one.
+//! Each state belongs to one round of one call and can be used once. Used states are remembered until they expire: by this
+//! process, and by the store if replicas share one. A state is void once the store has lost what was used.
+//!
+//! Clocks may jump, so a state also says how long its replica had been running. That replica goes by this time too, and what
+//! it once found expired stays so.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::value::RawValue;
 use subtle::ConstantTimeEq;
+use tracing::warn;
 
-use super::replica::Replica;
+use super::peer_seal::UnsentMessage;
+use super::replica::{Replica, ReplicaId};
 use super::sealing_keys::{SealingKey, random};
+use crate::agent::clock_ms;
 use crate::lock::lock;
 use crate::sha256::hex;
 use crate::store::StoreError;
@@ -21,17 +29,38 @@ use crate::store::StoreError;
 /// Seals and verifies states with the keys of the gateway.
 pub(crate) struct StateSealer {
     replica: Arc<Replica>,
-    /// The used states, by principal, unless the store has them.
+    /// The used states, by principal.
     spent: Mutex<HashMap<String, SpentStates>>,
+    /// Whether a state of an older version was reported.
+    has_reported_older: AtomicBool,
 }
 
 /// The used states of one principal that have not expired.
 #[derive(Default)]
 struct SpentStates {
-    /// Their numbers and expiry times, in the order of use.
-    states: VecDeque<(String, u64)>,
+    /// In the order of use.
+    states: VecDeque<SpentState>,
     /// If more were used than are remembered: states that expire at or before this second count as used.
     forgotten: Option<u64>,
+}
+
+/// A used state.
+struct SpentState {
+    number: String,
+    /// When it expires, in seconds since 1970.
+    until: u64,
+    /// When it was used. It is remembered by this clock, which does not jump.
+    at: Instant,
+}
+
+/// What a state says about how it was sealed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct SealedIn {
+    /// The mark of the epoch of the store; empty without a store that replicas share.
+    epoch: String,
+    replica: ReplicaId,
+    /// How long that replica had been running.
+    clock_ms: u64,
 }
 
 /// How far the approval of a call has come.
@@ -67,6 +96,7 @@ pub(super) struct SealedState {
     pub(super) stage: ApprovalStage,
     /// The server's own state inside it.
     pub(super) inner: Option<Box<RawValue>>,
+    /// A random number and, after points, what `SealedIn` says.
     number: String,
     until: u64,
     tag: Vec<u8>,
@@ -74,7 +104,7 @@ pub(super) struct SealedState {
 
 impl StateSealer {
     pub(super) fn new(replica: Arc<Replica>) -> Self {
-        StateSealer { replica, spent: Mutex::default() }
+        StateSealer { replica, spent: Mutex::default(), has_reported_older: AtomicBool::new(false) }
     }
 
     /// Returns the name of the key that seals now; it distinguishes this gateway from others, such as one behind it.
@@ -85,7 +115,9 @@ impl StateSealer {
     /// Seals a state for a call, with the server's own state inside.
     pub(super) fn seal(&self, stage: ApprovalStage, subject: &SealedCall, inner: Option<&RawValue>) -> Option<String> {
         let keys = self.replica.keys();
-        let (key, number) = (keys.first()?, hex(&random::<16>()?));
+        let key = keys.first()?;
+        let Replica { id, store, .. } = &*self.replica;
+        let number = format!("{}.{}.{id}.{}", hex(&random::<16>()?), store.epoch_mark(), clock_ms());
         let until = now() + LAPSE.as_secs();
         let tag = URL_SAFE_NO_PAD.encode(tag(key, stage, (&number, until), subject, inner));
         let inner = URL_SAFE_NO_PAD.encode(inner.map_or("", RawValue::get));
@@ -109,47 +141,111 @@ impl StateSealer {
         parts.next().is_none().then_some(SealedState { key, stage, inner, number, until, tag })
     }
 
+    /// Reports whether another replica may have sealed this state that no key here has sealed: one that shares the store,
+    /// but not the keys.
+    pub(super) fn is_of_another_replica(&self, state: &str) -> bool {
+        if !matches!(self.replica.cannot_tell(), Some(UnsentMessage::NoKeys)) {
+            return false;
+        }
+        let Ok(text) = serde_json::from_str::<String>(state) else { return false };
+        let number = text.strip_prefix(MARK).and_then(|parts| parts.split('/').nth(2));
+        let sealed_in = number.and_then(SealedIn::read);
+        sealed_in.is_some_and(|sealed_in| sealed_in.replica != self.replica.id && self.is_of_this_epoch(&sealed_in))
+    }
+
     /// Reports whether this gateway sealed the state for this call and it has not expired.
     pub(super) fn verify(&self, sealed: &SealedState, subject: &SealedCall) -> bool {
-        self.verify_at(now(), sealed, subject)
+        self.verify_at(now(), clock_ms(), sealed, subject)
     }
 
-    fn verify_at(&self, now: u64, sealed: &SealedState, subject: &SealedCall) -> bool {
+    fn verify_at(&self, now: u64, clock_ms: u64, sealed: &SealedState, subject: &SealedCall) -> bool {
         let keys = self.replica.keys();
         let Some(key) = keys.all().find(|key| key.name == sealed.key) else { return false };
+        let Some(sealed_in) = SealedIn::read(&sealed.number) else {
+            if !self.has_reported_older.swap(true, Relaxed) {
+                warn!(
+                    "approvals that an older version of toolgate sealed do not count; their calls are asked about again"
+                );
+            }
+            return false;
+        };
         let tag = tag(key, sealed.stage, (&sealed.number, sealed.until), subject, sealed.inner.as_deref());
-        bool::from(tag[..].ct_eq(&sealed.tag[..])) && now <= sealed.until
+        if !bool::from(tag[..].ct_eq(&sealed.tag[..])) {
+            return false;
+        }
+        if sealed.has_expired(now) || self.has_lapsed(&sealed_in, clock_ms) {
+            // It stays expired, also if the clock is put back.
+            self.spend_here(sealed, &subject.principal);
+            return false;
+        }
+        self.is_of_this_epoch(&sealed_in)
     }
 
-    /// Uses a verified state; returns false if it was used before, by any replica that shares the store.
+    /// Reports whether a state that this replica sealed has lapsed, by the time that it has been running.
+    fn has_lapsed(&self, sealed_in: &SealedIn, clock_ms: u64) -> bool {
+        let age = Duration::from_millis(clock_ms.saturating_sub(sealed_in.clock_ms));
+        sealed_in.replica == self.replica.id && age > LAPSE
+    }
+
+    /// Reports whether the store has lost nothing since the state was sealed, as far as this replica knows.
+    fn is_of_this_epoch(&self, sealed_in: &SealedIn) -> bool {
+        sealed_in.epoch == self.replica.store.epoch_mark()
+    }
+
+    /// Uses a verified state; returns false if it was used before, as far as the store or this process knows, or if the
+    /// store has lost which ones were.
     pub(super) async fn spend(&self, sealed: &SealedState, principal: &str) -> Result<bool, StoreError> {
         let store = &self.replica.store;
         if store.is_shared() {
+            let Some(sealed_in) = SealedIn::read(&sealed.number) else { return Ok(false) };
             // Longer than the state is valid, because clocks may differ a little.
-            return store.spend(&sealed.number, LAPSE * 2).await;
+            if !store.spend(&sealed.number, &sealed_in.epoch, LAPSE * 2).await? {
+                return Ok(false);
+            }
         }
         Ok(self.spend_here(sealed, principal))
     }
 
     /// Uses a verified state; returns false if it was used before in this process.
     pub(super) fn spend_here(&self, sealed: &SealedState, principal: &str) -> bool {
-        let now = now();
+        self.spend_at(Instant::now(), sealed, principal)
+    }
+
+    fn spend_at(&self, now: Instant, sealed: &SealedState, principal: &str) -> bool {
         let mut used = lock(&self.spent);
         let SpentStates { states, forgotten } = used.entry(principal.to_owned()).or_default();
         if forgotten.is_some_and(|second| sealed.until <= second) {
             return false;
         }
-        states.retain(|(_, until)| *until >= now);
-        if states.iter().any(|(number, _)| *number == sealed.number) {
+        states.retain(|spent| now.saturating_duration_since(spent.at) <= LAPSE * 2);
+        if states.iter().any(|spent| spent.number == sealed.number) {
             return false;
         }
         if states.len() == MOST_USED
-            && let Some((_, until)) = states.pop_front()
+            && let Some(SpentState { until, .. }) = states.pop_front()
         {
             *forgotten = (*forgotten).max(Some(until));
         }
-        states.push_back((sealed.number.clone(), sealed.until));
+        states.push_back(SpentState { number: sealed.number.clone(), until: sealed.until, at: now });
         true
+    }
+}
+
+impl SealedState {
+    /// Reports whether the state has expired, or was sealed by a clock that is far ahead.
+    fn has_expired(&self, now: u64) -> bool {
+        now > self.until || self.until > now + (LAPSE + CLOCK_SKEW).as_secs()
+    }
+}
+
+impl SealedIn {
+    /// Reads it from the number of a state; states of older versions have none.
+    fn read(number: &str) -> Option<Self> {
+        let mut parts = number.split('.').skip(1);
+        let (epoch, replica, clock) = (parts.next()?, parts.next()?, parts.next()?);
+        let sealed_in =
+            SealedIn { epoch: epoch.to_owned(), replica: replica.parse().ok()?, clock_ms: clock.parse().ok()? };
+        parts.next().is_none().then_some(sealed_in)
     }
 }
 
@@ -193,6 +289,8 @@ impl ApprovalStage {
 const MARK: &str = "toolgate/";
 /// How long a question can be answered, and how long an approval is valid.
 const LAPSE: Duration = Duration::from_secs(600);
+/// How far the clocks of replicas may differ.
+const CLOCK_SKEW: Duration = Duration::from_secs(60);
 /// The maximum number of remembered used states of one principal. If more are used within [`LAPSE`], the principal's
 /// oldest open questions expire and are asked again.
 const MOST_USED: usize = 4096;
@@ -250,7 +348,20 @@ mod tests {
             for (what, sealed) in changed {
                 assert!(!seal.verify(&sealed, &subject("{}")), "{what}");
             }
-            assert!(!seal.verify_at(sealed.until + 1, &sealed, &subject("{}")), "it expires");
+            let [issued, ours] = [sealed.until - LAPSE.as_secs(), clock_ms()];
+            let late = ours + u64::try_from(LAPSE.as_millis()).unwrap() + 1;
+            assert!(!sealer(&["k"]).verify_at(issued, ours, &sealed, &subject("{}")), "another gateway");
+            for (what, now, clock_ms) in [
+                ("it expires", sealed.until + 1, ours),
+                ("it expires although the clock was put back", issued, late),
+                ("its time comes later than it can", issued - CLOCK_SKEW.as_secs() - 1, ours),
+            ] {
+                let state = seal.seal(ApprovalStage::Approved, &subject("{}"), inner).unwrap();
+                let sealed = self::read(&seal, &state).unwrap();
+                assert!(!seal.verify_at(now, clock_ms, &sealed, &subject("{}")), "{what}");
+                assert!(!seal.spend_here(&sealed, "ann"), "{what}, and stays so");
+            }
+            assert!(seal.verify_at(issued - CLOCK_SKEW.as_secs(), ours, &sealed, &subject("{}")));
         }
         assert!(seal.read("7").is_none());
         let name = seal.name();
@@ -273,6 +384,32 @@ mod tests {
             let verified = read(verifies, &state).is_some_and(|sealed| verifies.verify(&sealed, &subject("{}")));
             assert_eq!(verified, accepted);
         }
+    }
+
+    #[test]
+    fn a_state_of_an_older_version_is_ours_and_does_not_count() {
+        let seal = sealer(&["a key of 0.1"]);
+        let number = "0".repeat(32);
+        let until = now() + 60;
+        let keys = seal.replica.keys();
+        let key = keys.first().unwrap();
+        let tag = URL_SAFE_NO_PAD.encode(tag(key, ApprovalStage::Approved, (&number, until), &subject("{}"), None));
+        let sealed = read(&seal, &format!("{MARK}{}/approved/{number}/{until}/{tag}/", key.name)).unwrap();
+        assert!(!seal.verify(&sealed, &subject("{}")), "it has no epoch");
+        assert_eq!(seal.name(), "-vyhC-ay-YNZ", "the name of a key stays, so that older states are known as ours");
+    }
+
+    #[test]
+    fn clocks_that_jump_do_not_revive_a_used_state() {
+        let seal = sealer(&[]);
+        let state = read(&seal, &seal.seal(ApprovalStage::Asked, &subject("{}"), None).unwrap()).unwrap();
+        let used_at = Instant::now();
+        assert!(seal.spend_at(used_at, &state, "ann"));
+        // The wall clock jumps forward by years and back again; the process has been running for a moment longer.
+        let other = SealedState { until: state.until + 1_000_000_000, number: "x".to_owned(), ..state };
+        assert!(seal.spend_at(used_at + LAPSE * 2, &other, "ann"));
+        let state = SealedState { number: lock(&seal.spent)["ann"].states[0].number.clone(), ..other };
+        assert!(!seal.spend_at(used_at + LAPSE * 2, &state, "ann"));
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub const SERVER_ERROR: i64 = -32000;
 pub const NO_SESSION: i64 = -32001;
 /// There is no such resource (2025-11-25).
 pub const RESOURCE_NOT_FOUND: i64 = -32002;
+/// The answer to a question came to another replica than the one that asked.
+pub const OTHER_REPLICA: i64 = -32009;
 /// A header contradicts the message (2026-07-28).
 pub const HEADER_MISMATCH: i64 = -32020;
 /// The client lacks a capability that the request needs (2026-07-28).

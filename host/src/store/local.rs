@@ -1,6 +1,8 @@
 //! A store in the memory of this process.
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -20,10 +22,12 @@ pub(crate) struct LocalStore {
     /// What was used up.
     spent: Mutex<TimedMap<()>>,
     agents: AgentMemory,
+    /// How often agents were made to be forgotten.
+    resets: AtomicU64,
     /// The state of each session; `None` if it has ended.
     sessions: Mutex<TimedMap<Option<String>>>,
     /// Keeps the receiver of messages open, although none comes.
-    sender: OnceLock<mpsc::Sender<StoreMessage>>,
+    sender: Mutex<Option<mpsc::Sender<StoreMessage>>>,
 }
 
 impl LocalStore {
@@ -82,7 +86,23 @@ impl LocalStore {
         self.agents.agents(clock_ms(), idle)
     }
 
+    /// Returns the agents that have seen something.
+    pub(crate) fn remembered(&self) -> Vec<AgentKey> {
+        self.agents.keys()
+    }
+
+    /// Reports whether an agent has seen something and was not idle for too long.
+    pub(crate) fn remembers(&self, key: &AgentKey, idle: Duration) -> bool {
+        self.agents.remembers(key, clock_ms(), idle)
+    }
+
+    /// Returns how often agents were made to be forgotten.
+    pub(crate) fn resets(&self) -> u64 {
+        self.resets.load(SeqCst)
+    }
+
     pub(crate) fn reset(&self, principal: Option<&str>) -> usize {
+        self.resets.fetch_add(1, SeqCst);
         self.agents.reset(principal)
     }
 
@@ -110,8 +130,11 @@ impl LocalStore {
 
     pub(crate) fn messages(&self) -> mpsc::Receiver<StoreMessage> {
         let (sender, receiver) = mpsc::channel(1);
+        let mut kept = lock(&self.sender);
         // A second receiver is closed at once.
-        let _ = self.sender.set(sender);
+        if kept.as_ref().is_none_or(mpsc::Sender::is_closed) {
+            *kept = Some(sender);
+        }
         receiver
     }
 }

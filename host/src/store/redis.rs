@@ -3,12 +3,13 @@
 mod address;
 mod connection;
 mod keys;
+mod probe;
 mod script;
 mod subscription;
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,12 +18,15 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use url::Url;
 
+use super::epoch::{self, EpochWatch};
+use super::local::LocalStore;
 use super::{RateLimit, StoreError, StoreMessage};
 use crate::agent::{AgentKey, CountMode, MOST_AGENTS, MOST_KNOWN, RememberedAgent, clock_ms};
 use crate::lock::lock;
 use crate::logic::types::rules::{AgentContext, CallCount, CallLimit, KnownValue};
 use address::RedisAddress;
 use connection::Connection;
+use probe::Probe;
 use subscription::Subscriber;
 
 /// A store in Redis.
@@ -35,22 +39,41 @@ pub(super) struct RedisStore {
     is_subscribed: Arc<AtomicBool>,
     /// When agents were last noted as active.
     touched: Mutex<HashMap<AgentKey, u64>>,
+    probe: Arc<Probe>,
+    /// How long agents may be idle, in milliseconds, as the last operation said.
+    idle: AtomicU64,
 }
 
 impl RedisStore {
-    /// Creates a store for a replica, which connects in a task.
-    pub(super) fn new(url: &Url, replica: &str) -> Result<Self, StoreError> {
+    /// Creates a store for a replica, which connects in a task. `local` is what the replica itself remembers.
+    pub(super) fn new(url: &Url, replica: &str, local: Arc<LocalStore>) -> Result<Self, StoreError> {
         let address = Arc::new(RedisAddress::new(url)?);
-        let mut probe = redis::cmd("SET");
-        probe.arg(keys::replica(replica)).arg("").arg("EX").arg(PRESENT.as_secs());
+        let probe = Arc::new(Probe::new(replica, local));
         Ok(RedisStore {
             replica: replica.to_owned(),
-            connection: Connection::new(address.clone(), probe),
+            connection: Connection::new(address.clone(), probe.clone()),
             address,
             subscriber: Mutex::default(),
             is_subscribed: Arc::default(),
             touched: Mutex::default(),
+            probe,
+            idle: AtomicU64::new(0),
         })
+    }
+
+    /// Returns which epoch of Redis this replica trusts.
+    pub(super) fn epoch(&self) -> &EpochWatch {
+        &self.probe.epoch
+    }
+
+    /// Returns how long agents may be idle, as the last operation said.
+    pub(super) fn last_idle(&self) -> Duration {
+        Duration::from_millis(self.idle.load(SeqCst))
+    }
+
+    /// Reports whether messages of other replicas arrive.
+    pub(super) fn is_listening(&self) -> bool {
+        self.is_subscribed.load(SeqCst)
     }
 
     pub(super) fn problem(&self) -> Option<String> {
@@ -86,10 +109,16 @@ impl RedisStore {
         Ok(if wait == 0 { Ok(()) } else { Err(Duration::from_micros(wait)) })
     }
 
-    pub(super) async fn spend(&self, id: &str, keep: Duration) -> Result<bool, StoreError> {
-        let mut command = redis::cmd("SET");
-        command.arg(keys::spent(id)).arg("").arg("NX").arg("PX").arg(millis(keep));
-        Ok(self.connection.run(&command).await? != Value::Nil)
+    /// Uses up something of the epoch with this mark.
+    pub(super) async fn spend(&self, id: &str, mark: &str, keep: Duration) -> Result<bool, StoreError> {
+        let keys = [keys::spent(id), keys::EPOCH.to_owned(), self.probe.writes_key()];
+        let times = [millis(keep), LONGEST_MS, WRITES_KEPT_MS].map(number);
+        let args: Vec<_> = std::iter::once(epoch::draw().into_bytes()).chain(times).collect();
+        let answer = self.connection.run_script(&script::SPEND, &keys, &args).await?;
+        let (is_first, epoch, writes): (bool, String, u64) = read(answer)?;
+        self.probe.note_epoch(&epoch);
+        self.probe.note_write(writes);
+        Ok(is_first && epoch::mark(&epoch) == mark)
     }
 
     pub(super) async fn recall(
@@ -98,12 +127,11 @@ impl RedisStore {
         with_known: bool,
         idle: Duration,
     ) -> Result<AgentContext, StoreError> {
-        let seen = self.recall_raw(key, what_of(with_known), Some(idle)).await?;
-        context_of(seen)
+        self.recall_raw(key, what_of(with_known), Some(idle)).await
     }
 
     pub(super) async fn peek(&self, key: &AgentKey, with_known: bool) -> Result<AgentContext, StoreError> {
-        context_of(self.recall_raw(key, what_of(with_known), None).await?)
+        self.recall_raw(key, what_of(with_known), None).await
     }
 
     /// Notes that an agent is not idle. Redis keeps agents a little longer than they may be idle, so that it need not be
@@ -123,14 +151,23 @@ impl RedisStore {
     }
 
     /// Asks what an agent has seen, and notes that it is not idle if it says how long it may be.
-    async fn recall_raw(&self, key: &AgentKey, what: &[u8], idle: Option<Duration>) -> Result<Value, StoreError> {
-        let (keys, agent) = keys_of(key);
-        let args = [agent, idle.map(kept).unwrap_or_default(), what.to_vec()];
+    async fn recall_raw(
+        &self,
+        key: &AgentKey,
+        what: &[u8],
+        idle: Option<Duration>,
+    ) -> Result<AgentContext, StoreError> {
+        let (keys, agent) = keys_of(key, keys::EPOCH.to_owned());
+        let drawn = epoch::draw().into_bytes();
+        let args = [agent, idle.map(kept).unwrap_or_default(), what.to_vec(), drawn, number(LONGEST_MS)];
         let answer = self.connection.run_script(&script::RECALL, &keys, &args).await?;
-        if idle.is_some() {
+        if let Some(idle) = idle {
             self.note_touched(key);
+            self.idle.store(millis(idle), SeqCst);
         }
-        Ok(answer)
+        let (labels, known, epoch): (Vec<String>, Vec<u8>, String) = read(answer)?;
+        self.probe.note_epoch(&epoch);
+        Ok(AgentContext { labels, known: unpack(&known) })
     }
 
     pub(super) async fn learn(
@@ -140,15 +177,18 @@ impl RedisStore {
         learned: &AgentContext,
         idle: Duration,
     ) -> Result<(), StoreError> {
-        let (keys, agent) = keys_of(key);
+        let (keys, agent) = keys_of(key, self.probe.writes_key());
         // What a whole principal has seen is never forgotten for room.
         let most_agents = if key.part().is_some() { MOST_AGENTS } else { 0 };
         let written = server.map(crate::agent::written_label).unwrap_or_default();
         let newest = &learned.known[learned.known.len().saturating_sub(MOST_KNOWN)..];
         let [most_agents, most_known] = [most_agents, MOST_KNOWN].map(|most| number(most as u64));
         let mut args = vec![agent, kept(idle), most_agents, most_known, written.into_bytes(), pack(newest)];
+        args.push(number(WRITES_KEPT_MS));
         args.extend(learned.labels.iter().map(|label| label.clone().into_bytes()));
-        self.connection.run_script(&script::LEARN, &keys, &args).await?;
+        let writes = read(self.connection.run_script(&script::LEARN, &keys, &args).await?)?;
+        self.probe.note_write(writes);
+        self.idle.store(millis(idle), SeqCst);
         self.note_touched(key);
         Ok(())
     }
@@ -157,6 +197,11 @@ impl RedisStore {
         let principal = principal.map(keys::name).unwrap_or_default();
         let args = [keys::LABELS, keys::KNOWN, &principal].map(|arg| arg.as_bytes().to_vec());
         read(self.connection.run_script(&script::RESET_AGENTS, &indexes(), &args).await?)
+    }
+
+    /// Returns the names by which the store lists an agent: long and unusual ones are digests.
+    pub(super) fn listed_names(&self, key: &AgentKey) -> (String, Option<String>) {
+        (keys::name(key.principal()), key.part().map(keys::name))
     }
 
     pub(super) async fn agents(&self) -> Result<Vec<RememberedAgent>, StoreError> {
@@ -179,20 +224,33 @@ impl RedisStore {
         read(self.connection.run(redis::cmd("GET").arg(keys::session(id))).await?)
     }
 
-    pub(super) async fn keep_session(&self, id: &str, state: &str, keep: Duration) -> Result<(), StoreError> {
-        let args = [id.as_bytes().to_vec(), state.as_bytes().to_vec(), number(millis(keep))];
+    pub(super) async fn keep_session(
+        &self,
+        id: &str,
+        end_mark: &str,
+        state: &str,
+        keep: Duration,
+    ) -> Result<(), StoreError> {
+        let args = [end_mark.as_bytes().to_vec(), state.as_bytes().to_vec(), number(millis(keep))];
         self.connection.run_script(&script::KEEP_SESSION, &session_keys(id), &args).await.map(drop)
     }
 
-    pub(super) async fn end_session(&self, id: &str, keep: Duration) -> Result<(), StoreError> {
-        let args = [id.as_bytes().to_vec(), number(millis(keep)), number(MOST_ENDED)];
+    pub(super) async fn end_session(&self, id: &str, end_mark: &str, keep: Duration) -> Result<(), StoreError> {
+        let args = [end_mark.as_bytes().to_vec(), number(millis(keep)), number(MOST_ENDED)];
         self.connection.run_script(&script::END_SESSION, &session_keys(id), &args).await.map(drop)
     }
 
     pub(super) async fn ended_sessions(&self) -> Result<Vec<(String, Duration)>, StoreError> {
         let keys = [keys::ENDED_SESSIONS.to_owned()];
-        let ended: Vec<(String, u64)> = read(self.connection.run_script(&script::ENDED_SESSIONS, &keys, &[]).await?)?;
-        Ok(ended.into_iter().map(|(id, left)| (id, Duration::from_millis(left))).collect())
+        let ended: Vec<(Value, Value)> = read(self.connection.run_script(&script::ENDED_SESSIONS, &keys, &[]).await?)?;
+        let mut sessions = Vec::new();
+        for (mark, left) in ended {
+            // What has another form is not ours, and says nothing about the others.
+            if let (Ok(mark), Ok(left)) = (read(mark), read::<u64>(left)) {
+                sessions.push((mark, Duration::from_millis(left.min(LONGEST_MS))));
+            }
+        }
+        Ok(sessions)
     }
 
     pub(super) async fn send(&self, to: Option<&str>, message: &str) -> Result<bool, StoreError> {
@@ -206,6 +264,8 @@ impl RedisStore {
     pub(super) fn messages(&self) -> mpsc::Receiver<StoreMessage> {
         let (sender, receiver) = mpsc::channel(MOST_MESSAGES);
         let mut subscriber = lock(&self.subscriber);
+        // One that has ended makes room for another.
+        while subscriber.try_join_next().is_some() {}
         if subscriber.is_empty() {
             let task = Subscriber {
                 address: self.address.clone(),
@@ -228,10 +288,11 @@ impl RedisStore {
     }
 }
 
-/// Returns the keys of an agent, and its name in its index.
-fn keys_of(key: &AgentKey) -> ([String; 3], Vec<u8>) {
+/// Returns the keys of an agent, followed by another one, and its name in its index.
+fn keys_of(key: &AgentKey, last: String) -> ([String; 4], Vec<u8>) {
     let (index, agent) = keys::agent(key);
-    ([index.to_owned(), format!("{}{agent}", keys::LABELS), format!("{}{agent}", keys::KNOWN)], agent.into_bytes())
+    let [labels, known] = [keys::LABELS, keys::KNOWN].map(|prefix| format!("{prefix}{agent}"));
+    ([index.to_owned(), labels, known, last], agent.into_bytes())
 }
 
 fn indexes() -> [String; 2] {
@@ -251,12 +312,6 @@ fn kept(idle: Duration) -> Vec<u8> {
 /// Returns what the script that recalls an agent is asked for.
 fn what_of(with_known: bool) -> &'static [u8] {
     if with_known { b"all" } else { b"labels" }
-}
-
-/// Reads what an agent has seen from an answer.
-fn context_of(answer: Value) -> Result<AgentContext, StoreError> {
-    let (labels, known): (Vec<String>, Vec<u8>) = read(answer)?;
-    Ok(AgentContext { labels, known: unpack(&known) })
 }
 
 /// Writes known values as 16 bytes each.
@@ -286,8 +341,8 @@ fn read<T: FromRedisValue>(value: Value) -> Result<T, StoreError> {
     redis::from_redis_value(value).map_err(|_| StoreError::Refused("its answer has an unexpected form".to_owned()))
 }
 
-/// For how long a replica counts as present after it tried whether it can write.
-const PRESENT: Duration = Duration::from_secs(10);
+/// For how long the number of a replica's writes is kept after the last one: a week.
+const WRITES_KEPT_MS: u64 = 7 * 24 * 3600 * 1000;
 /// The part of an agent's idle time within which it is not noted as active again.
 const SLACK: u64 = 16;
 /// The longest time that anything is kept, in milliseconds: ten years.

@@ -103,12 +103,19 @@ async fn a_bucket_gives_its_burst_and_then_the_steady_rate(one: &Store, other: &
     assert!(one.take_rate("ann", rate).await.unwrap().is_err(), "it refills one by one");
 }
 
+/// Returns the mark of the epoch of a store, once it was reached.
+async fn epoch_of(store: &Store) -> String {
+    store.tried().await;
+    store.epoch_mark()
+}
+
 async fn what_is_spent_is_spent_for_everybody_and_for_its_time(one: &Store, other: &Store) {
-    assert!(one.spend("a", MINUTE).await.unwrap());
-    assert!(!other.spend("a", MINUTE).await.unwrap());
-    assert!(!one.spend("a", MINUTE).await.unwrap());
-    assert!(other.spend("b", Duration::from_millis(50)).await.unwrap());
-    until("its time ends", async || one.spend("b", MINUTE).await.unwrap().then_some(())).await;
+    let epoch = &epoch_of(one).await;
+    assert!(one.spend("a", epoch, MINUTE).await.unwrap());
+    assert!(!other.spend("a", epoch, MINUTE).await.unwrap());
+    assert!(!one.spend("a", epoch, MINUTE).await.unwrap());
+    assert!(other.spend("b", epoch, Duration::from_millis(50)).await.unwrap());
+    until("its time ends", async || one.spend("b", epoch, MINUTE).await.unwrap().then_some(())).await;
 }
 
 fn agent(principal: &str) -> AgentKey {
@@ -196,11 +203,11 @@ async fn a_session_is_kept_until_it_ends_and_its_end_is_remembered(one: &Store, 
     let long = "x".repeat(2000);
     for id in ["a", &*long] {
         assert_eq!(one.session(id).await.unwrap(), None);
-        one.keep_session(id, "first", MINUTE).await.unwrap();
-        other.keep_session(id, "{\"level\":\"é\"}", MINUTE).await.unwrap();
+        one.keep_session(id, id, "first", MINUTE).await.unwrap();
+        other.keep_session(id, id, "{\"level\":\"é\"}", MINUTE).await.unwrap();
         assert_eq!(one.session(id).await.unwrap().as_deref(), Some("{\"level\":\"é\"}"));
-        other.end_session(id, MINUTE).await.unwrap();
-        one.keep_session(id, "again", MINUTE).await.unwrap();
+        other.end_session(id, id, MINUTE).await.unwrap();
+        one.keep_session(id, id, "again", MINUTE).await.unwrap();
         assert_eq!(one.session(id).await.unwrap(), None, "it has ended");
     }
     let ended = one.ended_sessions().await.unwrap();
@@ -212,11 +219,11 @@ async fn a_session_is_kept_until_it_ends_and_its_end_is_remembered(one: &Store, 
 
 async fn nothing_is_kept_longer_than_it_was_said(one: &Store, other: &Store) {
     let short = Duration::from_millis(50);
-    one.keep_session("kept", "state", short).await.unwrap();
-    one.end_session("ended", short).await.unwrap();
+    one.keep_session("kept", "kept", "state", short).await.unwrap();
+    one.end_session("ended", "ended", short).await.unwrap();
     until("the state is gone", async || other.session("kept").await.unwrap().is_none().then_some(())).await;
     until("the end is forgotten", async || other.ended_sessions().await.unwrap().is_empty().then_some(())).await;
-    other.keep_session("ended", "anew", MINUTE).await.unwrap();
+    other.keep_session("ended", "ended", "anew", MINUTE).await.unwrap();
     assert_eq!(one.session("ended").await.unwrap().as_deref(), Some("anew"));
 }
 
@@ -234,6 +241,6 @@ async fn one_process_has_nobody_to_send_messages_to() {
 #[tokio::test]
 async fn what_cannot_be_remembered_in_memory_is_not_spent() {
     let store = Store::memory();
-    while store.spend(&fastrand::u64(..).to_string(), MINUTE).await.unwrap() {}
-    assert!(!store.spend("one more", MINUTE).await.unwrap());
+    while store.spend(&fastrand::u64(..).to_string(), "", MINUTE).await.unwrap() {}
+    assert!(!store.spend("one more", "", MINUTE).await.unwrap());
 }

@@ -44,6 +44,9 @@ pub(crate) struct GatewayInfo {
     /// Why that file is not in effect as it is now.
     #[serde(default)]
     pub not_applied: Option<String>,
+    /// Whether the store of the replicas has lost something that no operator has accepted.
+    #[serde(default)]
+    pub store_lost: bool,
     /// Its listeners, which only admins see.
     #[serde(default)]
     pub listeners: Vec<ListenerInfo>,

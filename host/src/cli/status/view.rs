@@ -48,11 +48,19 @@ fn headline(report: &StatusReport) -> String {
     parts.extend(about.file.clone());
     let used = format!("gateway {pid} is {readiness} · ").chars().count();
     let parts = table::wrap(&style::clean(&parts.join(" · ")).replace('\n', " "), used, "  ");
-    let problem = about.not_applied.as_ref().map(|why| {
-        let text = style::clean(&format!("its configuration stays as it was: {why}"));
-        format!("\n  {}", style.yellow(&table::wrap(&text, 2, "  ")))
-    });
-    format!("gateway {pid} is {ready} · {parts}{}", problem.unwrap_or_default())
+    let mut problems = Vec::new();
+    if let Some(why) = &about.not_applied {
+        problems.push(format!("its configuration stays as it was: {why}"));
+    }
+    if about.store_lost {
+        problems.push("its store has lost what was in it: see `toolgate context adopt`".to_owned());
+    }
+    let mut line = format!("gateway {pid} is {ready} · {parts}");
+    for problem in problems {
+        let text = table::wrap(&style::clean(&problem), 2, "  ");
+        line.push_str(&format!("\n  {}", style.yellow(&text)));
+    }
+    line
 }
 
 /// A column of the table.

@@ -16,10 +16,11 @@ use super::{ClientSession, outcome};
 use crate::failure::{Failure, RequestError, RpcError};
 use crate::gate::{CallEvent, CallOptions, CallOutcome, GateError, OnEvent};
 use crate::gateway::bounds;
+use crate::gateway::peer_seal::UnsentMessage;
 use crate::json::{self, JsonObject, to_raw};
 use crate::lock::lock;
 use crate::logic::types::execution::{Code, ToolCall, ToolResult};
-use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
+use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, OTHER_REPLICA};
 use crate::session::{ActiveCallers, Era};
 use crate::words::NamedCase;
 
@@ -39,6 +40,11 @@ pub(super) async fn call(context: &RequestContext<'_>) -> Result<String, RpcErro
     let _cancellable = CancelGuard::new(context, CancelHandle::Call(call.id.clone()));
     let request = ClientRequest::new(context);
     let mut caller = context.caller(&request);
+    if let Some(state) = &caller.input.state
+        && client.gateway.sealer.is_of_another_replica(state.get())
+    {
+        return Err(RpcError::new(OTHER_REPLICA, UnsentMessage::NoKeys.of_answer()));
+    }
     request.approval.extract(&client.gateway.sealer, &mut caller.input);
     unlabel_answers(&mut caller.input);
     let options = CallOptions {

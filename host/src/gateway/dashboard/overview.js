@@ -42,6 +42,8 @@ function showAttention() {
     items.push({ name: "Configuration", text: `it stays as it was: ${gateway.not_applied}`, tone: "bad" });
   }
   if (gateway?.store === "unreachable") items.push({ name: "Store", text: STORE, tone: "bad" });
+  if (gateway?.store_lost) items.push({ name: "Store", text: STORE_LOST, tone: "bad" });
+  if (gateway?.replicas === "not listening") items.push({ name: "Replicas", text: UNHEARD, tone: "warn" });
   if (shadow && !shadow.running) {
     const text = `it is off: ${brief(shadow.off) || "see the log"}`;
     items.push({ name: "Shadow policy", href: "#shadow", text, tone: "warn" });
@@ -55,6 +57,8 @@ function showAttention() {
   badge.dataset.tone = items.some(({ tone }) => tone === "bad") ? "bad" : "warn";
   badge.title = items.length ? `${items.length} need a person` : "";
 }
+const STORE_LOST = "it has lost what was in it: agents that this replica does not remember count as untrusted until you run `toolgate context adopt`";
+const UNHEARD = "messages of other replicas do not arrive";
 const STORE = "it cannot be reached, so calls that must be counted or approved across replicas are refused";
 
 function makeAttentionRow({ server, name, href }) {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::session_id::LIFETIME;
 use crate::lock::lock;
 
 /// The names of sessions that ended before their time, each until its id is void anyway.
@@ -20,8 +21,9 @@ struct State {
 }
 
 impl EndedSessions {
-    /// Adds a session whose id is void after `rest`.
+    /// Adds a session whose id is void after `rest`, and no later than any id is.
     pub(super) fn add(&self, name: &str, rest: Duration) {
+        let rest = rest.min(LIFETIME);
         let State { void_at, order } = &mut *lock(&self.0);
         let now = Instant::now();
         // An id authenticates nobody, so its owner gains nothing by using one of the oldest again.
@@ -48,6 +50,16 @@ const MOST: usize = 100_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rest_of_any_length_is_remembered() {
+        let ended = EndedSessions::default();
+        for rest in [Duration::MAX, Duration::from_secs(u64::MAX), Duration::from_millis(u64::MAX), Duration::ZERO] {
+            ended.add("s", rest);
+        }
+        ended.add("t", Duration::MAX);
+        assert!(ended.has("t"));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn ended_sessions_are_remembered_until_their_ids_are_void_and_within_bounds() {

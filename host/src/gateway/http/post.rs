@@ -23,9 +23,11 @@ use crate::gateway::client::{
     Admission, ClientMessage, ClientSink, GatewayResponse, NO_BATCH, Principal, VERSION_META,
 };
 use crate::gateway::load::{RequestSlot, SessionSlot};
+use crate::gateway::peer_seal::UnsentMessage;
 use crate::gateway::refusal::RequestRefusal;
-use crate::rpc::Message;
+use crate::gateway::replica::{Replica, ReplicaId};
 use crate::rpc::code::{INVALID_REQUEST, PARSE_ERROR};
+use crate::rpc::{Message, ResponseId};
 use crate::transport::BoxFuture;
 
 /// Answers a POST; drops the head before waiting, so that the connection can reuse its read buffer.
@@ -63,7 +65,8 @@ pub(super) async fn answer(
         false => {
             claim.check_known()?;
             let (sessions, factory) = (&state.parts.sessions, &*state.client_factory);
-            let session = sessions.find(factory, &head.headers, principal).await?;
+            let found = sessions.find(factory, &head.headers, principal).await;
+            let session = found.map_err(|refusal| explain_answer(factory.replica(), &message, refusal))?;
             Some((session, sessions.next_stream(factory, message.request_id())))
         }
     };
@@ -110,6 +113,18 @@ pub(super) async fn answer(
     let call =
         PendingResponse { future: work, channel, session: Some(session), is_primed, is_kept: false, slot: Some(slot) };
     Ok(respond(connection, call, None, None, stream, busy).await)
+}
+
+/// Explains a refused answer to a question of another replica that shares the store and no keys: neither its sessions nor
+/// its messages are known here.
+fn explain_answer(replica: &Replica, message: &Message, refusal: RequestRefusal) -> RequestRefusal {
+    let Message::Response(response) = message else { return refusal };
+    let ResponseId::Number(id) = response.id() else { return refusal };
+    let is_other = ReplicaId::of_question(id).is_some_and(|asker| asker != replica.id);
+    match replica.cannot_tell() {
+        Some(why @ UnsentMessage::NoKeys) if is_other => RequestRefusal::new(StatusCode::CONFLICT, why.of_answer()),
+        _ => refusal,
+    }
 }
 
 /// Admits the messages of a batch; the request's own admission covers the first one.

@@ -125,7 +125,7 @@ fn now() -> u64 {
 /// The most bytes of an id.
 const LONGEST: usize = 1024;
 /// How long a session can be used.
-const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
+pub(super) const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 
 #[cfg(test)]
 mod tests {

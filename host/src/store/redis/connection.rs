@@ -13,6 +13,7 @@ use tracing::{info, warn};
 
 use super::super::StoreError;
 use super::address::RedisAddress;
+use super::probe::{Probe, Probed};
 use super::script::Script;
 
 /// A connection to Redis for commands, which is opened again whenever it fails.
@@ -36,8 +37,8 @@ enum ConnectionState {
 }
 
 impl Connection {
-    /// Opens a connection in a task. `probe` is a command that must succeed for the connection to be used.
-    pub(super) fn new(address: Arc<RedisAddress>, probe: Cmd) -> Self {
+    /// Opens a connection in a task. The probe must succeed for the connection to be used.
+    pub(super) fn new(address: Arc<RedisAddress>, probe: Arc<Probe>) -> Self {
         let state = watch::Sender::new(ConnectionState::Opening);
         let doubted = Arc::new(Notify::new());
         let mut task = JoinSet::new();
@@ -131,7 +132,7 @@ async fn keep_open(
     address: Arc<RedisAddress>,
     state: watch::Sender<ConnectionState>,
     doubted: Arc<Notify>,
-    probe: Cmd,
+    probe: Arc<Probe>,
 ) {
     let (mut wait, mut was_reported) = (SHORTEST_WAIT, false);
     loop {
@@ -168,21 +169,42 @@ async fn keep_open(
 async fn probe_until_failed(
     commands: &MultiplexedConnection,
     doubted: &Notify,
-    probe: &Cmd,
+    probe: &Probe,
     on_probed: impl FnOnce(),
 ) -> String {
     let mut on_probed = Some(on_probed);
     loop {
-        match timeout(PROBE_LIMIT, commands.clone().send_packed_command(probe)).await {
-            Ok(Ok(Value::ServerError(error))) => return describe(&error),
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => return error.to_string(),
-            Err(_) => return no_answer(PROBE_LIMIT),
+        if let Err(why) = probe_once(commands, probe).await {
+            return why;
         }
         if let Some(on_probed) = on_probed.take() {
             on_probed();
         }
         let _ = timeout(PROBE, doubted.notified()).await;
+    }
+}
+
+/// Tries whether Redis can be written and still has what this replica wrote; an error says why it cannot be used.
+async fn probe_once(commands: &MultiplexedConnection, probe: &Probe) -> Result<(), String> {
+    ask_probe(commands, &probe.write()).await?;
+    let confirmed = probe.confirmed();
+    let answer = ask_probe(commands, &probe.look()).await?;
+    let probed = probe.judge(answer, confirmed).map_err(|error| error.to_string())?;
+    if let Probed::Lost(end) = probed {
+        ask_probe(commands, &end).await?;
+        let answer = ask_probe(commands, &probe.look()).await?;
+        probe.judge(answer, 0).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// Sends one command of a probe.
+async fn ask_probe(commands: &MultiplexedConnection, command: &Cmd) -> Result<Value, String> {
+    match timeout(PROBE_LIMIT, commands.clone().send_packed_command(command)).await {
+        Ok(Ok(Value::ServerError(error))) => Err(describe(&error)),
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(no_answer(PROBE_LIMIT)),
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) const KNOWN: &str = "toolgate:{agents}:known:";
 pub(super) const PRINCIPALS: &str = "toolgate:{agents}:principals";
 /// The agents that are single sessions or traces.
 pub(super) const PARTS: &str = "toolgate:{agents}:parts";
+/// The epoch of the store, which is another one if the store has lost something.
+pub(super) const EPOCH: &str = "toolgate:{agents}:epoch";
 /// The sessions that have ended.
 pub(super) const ENDED_SESSIONS: &str = "toolgate:{sessions}:ended";
 
@@ -33,9 +35,9 @@ pub(super) fn rate(client: &str) -> String {
     format!("toolgate:rate:{}", name(client))
 }
 
-/// Returns the key of something that can be used once.
+/// Returns the key of something that can be used once. It is where the epoch is, so that both are asked at once.
 pub(super) fn spent(id: &str) -> String {
-    format!("toolgate:spent:{}", name(id))
+    format!("toolgate:{{agents}}:spent:{}", name(id))
 }
 
 /// Returns the key of a session's state.
@@ -43,9 +45,9 @@ pub(super) fn session(id: &str) -> String {
     format!("toolgate:{{sessions}}:state:{}", name(id))
 }
 
-/// Returns the key by which a replica tries whether it can write.
-pub(super) fn replica(replica: &str) -> String {
-    format!("toolgate:replica:{}", name(replica))
+/// Returns the key of the number of writes of a replica, by which it sees whether the store has lost some.
+pub(super) fn writes(replica: &str) -> String {
+    format!("toolgate:{{agents}}:writes:{}", name(replica))
 }
 
 /// Returns the channel of messages for one replica, or for all.

@@ -24,12 +24,16 @@ impl Script {
 /// A script that is prepared when it is first used.
 pub(super) type LazyScript = LazyLock<Script>;
 
+pub(super) static SPEND: LazyScript =
+    LazyLock::new(|| Script::new(concat!(include_str!("epoch.lua"), include_str!("spend.lua"))));
 pub(super) static COUNT: LazyScript = LazyLock::new(|| Script::new(include_str!("count.lua")));
 pub(super) static TAKE_RATE: LazyScript = LazyLock::new(|| Script::new(include_str!("take_rate.lua")));
-pub(super) static RECALL: LazyScript =
-    LazyLock::new(|| Script::new(concat!(include_str!("agents.lua"), include_str!("recall.lua"))));
-pub(super) static LEARN: LazyScript =
-    LazyLock::new(|| Script::new(concat!(include_str!("agents.lua"), include_str!("learn.lua"))));
+pub(super) static RECALL: LazyScript = LazyLock::new(|| {
+    Script::new(concat!(include_str!("epoch.lua"), include_str!("agents.lua"), include_str!("recall.lua")))
+});
+pub(super) static LEARN: LazyScript = LazyLock::new(|| {
+    Script::new(concat!(include_str!("epoch.lua"), include_str!("agents.lua"), include_str!("learn.lua")))
+});
 pub(super) static LIST_AGENTS: LazyScript =
     LazyLock::new(|| Script::new(concat!(include_str!("agents.lua"), include_str!("list_agents.lua"))));
 pub(super) static RESET_AGENTS: LazyScript =

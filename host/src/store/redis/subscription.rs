@@ -32,6 +32,9 @@ impl Subscriber {
         while !self.sender.is_closed() {
             let why = self.receive().await;
             let was_subscribed = self.is_subscribed.swap(false, SeqCst);
+            if self.sender.is_closed() {
+                return;
+            }
             if was_subscribed || !was_reported {
                 warn!("messages of other replicas cannot be received: {why}");
             }
@@ -63,6 +66,7 @@ impl Subscriber {
                     }
                     None => return "the connection was closed".to_owned(),
                 },
+                () = self.sender.closed() => return "nobody listens any more".to_owned(),
                 _ = probes.tick() => {
                     self.deliver(None);
                     match timeout(PROBE, sink.ping::<redis::Value>()).await {
