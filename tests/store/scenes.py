@@ -15,9 +15,10 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True  # The source tree stays as it is.
 
-from world import PASSWORD, Redis, Replica, free_port, until  # noqa: E402
+from world import PASSWORD, Redis, Replica, Session, free_port, until  # noqa: E402
 
 ANN, BOB = "ann-0123456789-token", "bob-0123456789-token"
+KEY = "a-key-of-all-replicas-0123456789-0123456789"
 UNREACHABLE = "the store of counts and contexts cannot be reached"
 FEW = {"name": "few", "tools": ["demo.add"], "limit": {"calls": 100, "per": "1h", "by": "everybody"}}
 
@@ -32,7 +33,7 @@ class Stage:
     def config(self, **settings):
         """Writes a configuration of the demo server, and returns its file."""
         tokens = [{"principal": "ann", "token": ANN, "admin": True}, {"principal": "bob", "token": BOB}]
-        gateway = {"store": self.redis.url, "socket": False, "drain_delay": "0s", "tokens": tokens}
+        gateway = {"store": self.redis.url, "socket": False, "drain_delay": "0s", "tokens": tokens, "session_keys": [KEY]}
         gateway.update(settings.pop("gateway", {}))
         demo = {"command": self.toolgate, "args": ["demo-server"]}
         config = {"version": 1, "servers": {"demo": demo}, "gateway": gateway, **settings}
@@ -140,7 +141,116 @@ def what_an_agent_has_seen_counts_on_every_replica(stage):
     assert agents["ann"] == ["untrusted", "written:demo"], agents
     status, _, body = other.request("POST", "/api/v1/context/reset", ANN, '{"principal": "ann"}')
     assert (status, json.loads(body)) == (200, {"forgotten": 1}), body
-    assert both("demo__add", {"a": 99, "b": 1}) == ["ok", "ok"], "ann is new again"
+    until("ann is new again", lambda: both("demo__add", {"a": 99, "b": 1}) == ["ok", "ok"])
+
+
+SEND = {"name": "send", "tools": ["demo.add"], "when": '"untrusted" in labels', "then": "deny"}
+ASK = {"name": "ask", "tools": ["demo.add"], "then": "ask"}
+
+
+def what_an_agent_has_seen_survives_a_store_that_is_emptied(stage):
+    one, other = stage.start(2, rules=[SEND], results={"demo.echo": {"labels": ["untrusted"]}})
+    # Bob is remembered by neither; Ann has called both, and only one has shown her the page of a stranger.
+    assert [add(replica).code for replica in (one, other)] == ["ok", "ok"]
+    assert echo(one).code == "ok"
+    stage.redis.ask("FLUSHALL")
+    assert [add(replica).code for replica in (other, one)] == ["not-allowed", "not-allowed"], "ann is labelled"
+    assert [add(replica, BOB).code for replica in (one, other)] == ["not-allowed", "not-allowed"], "bob may be"
+    for replica in (one, other):
+        assert replica.about()["store_lost"] is True
+        assert "toolgate_store_lost 1" in replica.request("GET", "/metrics", ANN)[2]
+        assert "the store has lost what was in it" in "".join(replica.log)
+    status, _, body = other.request("POST", "/api/v1/context/adopt", ANN, "{}")
+    assert (status, json.loads(body)) == (200, {"adopted": True}), body
+    for replica in (one, other):
+        until("it hears of it", lambda replica=replica: replica.about()["store_lost"] is False)
+        assert add(replica).code == "not-allowed", "ann is labelled still"
+        assert add(replica, BOB).code == "ok"
+    assert other.request("POST", "/api/v1/context/adopt", BOB, "{}")[0] == 403
+
+
+def a_used_approval_stays_used_when_the_store_is_emptied(stage):
+    one, other = stage.start(2, rules=[ASK])
+
+    def code(replica, state):
+        return replica.answer("demo__add", {"a": 1, "b": 2}, ANN, state).code
+
+    used, unused = (one.ask("demo__add", {"a": 1, "b": 2}, ANN) for _ in range(2))
+    assert code(other, used) == "ok", "a yes counts at any replica"
+    stage.redis.ask("FLUSHALL")
+    for state in (used, unused, used):
+        assert [code(replica, state) for replica in (one, other)] == [None, None], "the person is asked again"
+    assert code(one, other.ask("demo__add", {"a": 1, "b": 2}, ANN)) == "ok"
+
+
+def nobody_who_writes_to_redis_speaks_for_a_person_or_a_replica(stage):
+    one, other = stage.start(2, rules=[ASK])
+    session = Session(one, ANN)
+    session.send({"method": "logging/setLevel", "params": {"level": "info"}, "id": "level"})
+    [key] = stage.redis.ask("-n", "1", "KEYS", "toolgate:{sessions}:state:*").split()
+    name, kept = key.rsplit(":", 1)[1], stage.redis.ask("-n", "1", "GET", key)
+    assert "info" not in kept, kept
+    channels = stage.redis.ask("PUBSUB", "CHANNELS", "toolgate:*").split()
+    assert len(channels) == 3, channels
+    asked = session.ask("demo__add", {"a": 1, "b": 2})
+    answer = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": {"approve": True}}})
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "call"}}
+    huge = {"ended": {"session": "x", "rest": 2**64 - 1}}
+    forged = [
+        {"forwarded": {"session": name, "message": answer}},
+        {"forwarded": {"session": name, "message": json.dumps(cancel)}},
+        {"ended": {"session": name, "rest": 60}},
+        {"changed": {"session": name}},
+        {"reset": {"principal": None}},
+        {"adopted": {"epoch": "x"}},
+        huge,
+    ]
+    for channel in channels:
+        for message in forged:
+            stage.redis.ask("PUBLISH", channel, "0badcafe\n" + json.dumps(message))
+    stage.redis.ask("-n", "1", "ZADD", "toolgate:{sessions}:ended", "inf", name)
+    stage.redis.ask("-n", "1", "SET", key, '{"log_level":"debug","resources":[]}')
+    stage.redis.ask("CLIENT", "KILL", "TYPE", "pubsub")
+    for replica in (one, other):
+        until("it listens again", lambda replica=replica: replica.about()["replicas"] == "listening")
+        until("the reason is said", lambda replica=replica: any("does not count" in line for line in replica.log))
+    until("ends without a mark are told", lambda: any("go on: none of our" in line for line in one.log))
+    assert session.open_stream(), "nobody has answered or cancelled it"
+    status, body = session.at(other).post(answer)
+    assert status == 202, (status, body)
+    assert session.result()["content"][0]["text"] == "3"
+
+
+def what_was_sealed_counts_once(stage):
+    one, other = stage.start(2, rules=[SEND], results={"demo.echo": {"labels": ["untrusted"]}})
+    heard = stage.redis.listen("toolgate:to-all")
+    assert echo(one).code == "ok"
+    assert one.request("POST", "/api/v1/context/reset", ANN, "{}")[0] == 200
+    message = until("the reset is sent", lambda: heard and heard[0])
+    assert echo(other).code == "ok"
+    for _ in range(3):
+        stage.redis.ask("PUBLISH", "toolgate:to-all", message)
+    until("the reason is said", lambda: any("it was sent again" in line for line in other.log))
+    stage.redis.ask("-n", "1", "DEL", "toolgate:{agents}:labels:ann")
+    assert add(other).code == "not-allowed", "a reset that is sent again makes nobody forget"
+
+
+def without_common_keys_only_the_replica_that_asked_hears_the_answer(stage):
+    one, other = stage.start(2, rules=[ASK], gateway={"session_keys": []})
+    session = Session(one, ANN)
+    asked = session.ask("demo__add", {"a": 1, "b": 2})
+    answer = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": {"approve": True}}})
+    status, body = session.at(other).post(answer)
+    assert status == 409 and "gateway.session_keys" in body, (status, body)
+    assert session.at(one).post(answer)[0] == 202
+    assert session.result()["content"][0]["text"] == "3"
+    state = one.ask("demo__add", {"a": 1, "b": 2}, ANN)
+    refused = other.answer("demo__add", {"a": 1, "b": 2}, ANN, state)
+    assert refused.status == 409 and "gateway.session_keys" in refused.body, refused
+    assert one.answer("demo__add", {"a": 1, "b": 2}, ANN, state).code == "ok"
+    status, _, body = one.request("POST", "/api/v1/context/reset", ANN, "{}")
+    assert "gateway.session_keys" in json.loads(body)["others_not_told"], body
+    assert any("without gateway.session_keys" in line for line in one.log)
 
 
 def a_store_that_dies_stops_only_what_must_be_counted(stage):
@@ -280,6 +390,11 @@ SCENES = [
     calls_without_rules_never_ask_the_store,
     a_rate_is_exact_on_three_replicas,
     what_an_agent_has_seen_counts_on_every_replica,
+    what_an_agent_has_seen_survives_a_store_that_is_emptied,
+    a_used_approval_stays_used_when_the_store_is_emptied,
+    nobody_who_writes_to_redis_speaks_for_a_person_or_a_replica,
+    what_was_sealed_counts_once,
+    without_common_keys_only_the_replica_that_asked_hears_the_answer,
     a_store_that_dies_stops_only_what_must_be_counted,
     a_store_that_hangs_is_waited_for_only_until_that_is_known,
     a_store_that_is_emptied_counts_anew_without_a_failed_call,

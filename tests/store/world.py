@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -35,7 +36,7 @@ class Redis:
 
     def __init__(self, folder, *options):
         self.folder, self.options = Path(folder), options
-        self.port = free_port()
+        self.port, self.listeners = free_port(), []
         self.start()
 
     def start(self):
@@ -61,10 +62,34 @@ class Redis:
                 return int(line.split("=")[1].split(",")[0])
         return 0
 
+    def listen(self, channel):
+        """Listens to a channel, and returns a list that gets its messages."""
+        heard, environment = [], {**os.environ, "REDISCLI_AUTH": PASSWORD}
+        asked = ["redis-cli", "-p", str(self.port), "SUBSCRIBE", channel]
+        process = subprocess.Popen(asked, env=environment, stdout=subprocess.PIPE, text=True)
+        self.listeners.append(process)
+
+        def read():
+            # A message is three texts after its kind: the channel, and the lines of what was sent.
+            lines = (line.rstrip("\n") for line in process.stdout)
+            for line in lines:
+                if line == "message":
+                    next(lines)
+                    sender = next(lines)
+                    heard.append(f"{sender}\n{next(lines)}")
+
+        threading.Thread(target=read, daemon=True).start()
+        until("redis-cli listens", lambda: channel in self.ask("PUBSUB", "NUMSUB", channel))
+        return heard
+
     def signal(self, name):
         self.process.send_signal(name)
 
     def kill(self):
+        for listener in self.listeners:
+            listener.kill()
+            listener.wait()
+        self.listeners.clear()
         self.process.kill()
         self.process.wait()
 
@@ -74,7 +99,7 @@ class Answer:
 
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body
-        result = json.loads(body).get("result", {}) if status == 200 else {}
+        result = self.result = json.loads(body).get("result", {}) if status == 200 else {}
         self.code = result.get("_meta", {}).get("toolgate/outcome", {}).get("code")
         self.text = " ".join(block.get("text", "") for block in result.get("content", []))
 
@@ -109,15 +134,26 @@ class Replica:
         connection.close()
         return answer
 
-    def call(self, tool, arguments, token):
+    def ask(self, tool, arguments, token):
+        """Calls a tool that a person must approve, and returns the result that asks for it."""
+        asked = self.call(tool, arguments, token)
+        assert asked.result.get("resultType") == "input_required", asked
+        return asked.result
+
+    def answer(self, tool, arguments, token, asked):
+        """Calls a tool again, with a yes to what was asked."""
+        yes = {key: {"action": "accept", "content": {"approve": True}} for key in asked["inputRequests"]}
+        return self.call(tool, arguments, token, inputResponses=yes, requestState=asked["requestState"])
+
+    def call(self, tool, arguments, token, **more):
         """Calls a tool as a client of 2026-07-28, which needs no session."""
         meta = {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
             "toolgate/outcome": True,
         }
-        params = {"name": tool, "arguments": arguments, "_meta": meta}
+        params = {"name": tool, "arguments": arguments, "_meta": meta, **more}
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
         headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool}
         headers["Accept"] = "application/json, text/event-stream"
@@ -126,6 +162,9 @@ class Replica:
     def ready(self):
         status, _, body = self.request("GET", "/ready")
         return status, json.loads(body).get("store")
+
+    def about(self):
+        return json.loads(self.request("GET", "/ready")[2])
 
     def is_reached(self):
         return self.ready() == (200, "reachable")
@@ -136,3 +175,62 @@ class Replica:
             self.process.wait(LONG)
         except subprocess.TimeoutExpired:
             self.process.kill()
+
+
+class Session:
+    """A client of 2025-11-25, with a session that any replica can go on with."""
+
+    def __init__(self, replica, token):
+        self.replica, self.token, self.id, self.stream = replica, token, None, None
+        capabilities = {"elicitation": {}}
+        params = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": {"name": "t", "version": "1"}}
+        opened = self.send({"id": 1, "method": "initialize", "params": params})
+        self.id = opened.headers["Mcp-Session-Id"]
+        opened.read()
+        self.send({"method": "notifications/initialized"}).read()
+
+    def at(self, replica):
+        """The same session at another replica."""
+        other = object.__new__(Session)
+        other.__dict__.update(self.__dict__, replica=replica)
+        return other
+
+    def send(self, message):
+        return self.exchange(json.dumps({"jsonrpc": "2.0", **message}))
+
+    def post(self, text):
+        response = self.exchange(text)
+        return response.status, response.read().decode()
+
+    def exchange(self, text):
+        connection = http.client.HTTPConnection("127.0.0.1", self.replica.port, timeout=LONG)
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        headers["Authorization"] = f"Bearer {self.token}"
+        if self.id:
+            headers |= {"Mcp-Session-Id": self.id, "MCP-Protocol-Version": "2025-11-25"}
+        connection.request("POST", "/mcp", text, headers)
+        return connection.getresponse()
+
+    def ask(self, tool, arguments):
+        """Calls a tool that a person must approve, and returns the question."""
+        self.stream = self.send({"id": "call", "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+        asked = self.next_message()
+        assert asked["method"] == "elicitation/create", asked
+        return asked
+
+    def result(self):
+        """The result of the call."""
+        while "result" not in (message := self.next_message()):
+            assert "error" not in message, message
+        return message["result"]
+
+    def next_message(self):
+        for line in self.stream:
+            if line.startswith(b"data:") and (data := line[5:].strip()):
+                return json.loads(data)
+        raise AssertionError("the stream has ended")
+
+    def open_stream(self):
+        """Whether the stream of the call is open and silent."""
+        ready, _, _ = select.select([self.stream.fp], [], [], 0.2)
+        return not ready
