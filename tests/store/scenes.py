@@ -59,6 +59,12 @@ class Stage:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
         return ran.returncode, ran.stdout + ran.stderr
 
+    def command(self, replica, *arguments):
+        """Runs a command of an operator that asks a replica."""
+        command = [self.toolgate, *arguments, "--gateway", f"http://127.0.0.1:{replica.port}"]
+        environment = {**os.environ, "TOOLGATE_GATEWAY_TOKEN": ANN}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+
     def end(self):
         for replica in self.replicas:
             replica.end()
@@ -159,9 +165,10 @@ def what_an_agent_has_seen_survives_a_store_that_is_emptied(stage):
     for replica in (one, other):
         assert replica.about()["store_lost"] is True
         assert "toolgate_store_lost 1" in replica.request("GET", "/metrics", ANN)[2]
-        assert "the store has lost what was in it" in "".join(replica.log)
-    status, _, body = other.request("POST", "/api/v1/context/adopt", ANN, "{}")
-    assert (status, json.loads(body)) == (200, {"adopted": True}), body
+        assert "".join(replica.log).count("the store has lost what was in it") == 1, replica.log
+    assert stage.command(other, "status").stdout.count("see `toolgate context adopt`") == 1
+    adopted = stage.command(other, "context", "adopt", "--json")
+    assert (adopted.returncode, json.loads(adopted.stdout)) == (0, {"adopted": True}), adopted
     for replica in (one, other):
         until("it hears of it", lambda replica=replica: replica.about()["store_lost"] is False)
         assert add(replica).code == "not-allowed", "ann is labelled still"

@@ -124,10 +124,11 @@ pub(super) async fn run(args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<Ex
                 remote.printer.print_json(&adopted)?;
                 return Ok(ExitCode::SUCCESS);
             }
-            style::write_note(match adopted.adopted {
-                true => "the store is accepted as it is",
-                false => "this replica accepts the store already",
-            });
+            if adopted.adopted {
+                style::write_note("the store is accepted as it is");
+            } else {
+                style::write_note("this replica accepts the store already");
+            }
             note_not_told(adopted.others_not_told.as_deref());
         }
     }

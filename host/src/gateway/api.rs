@@ -70,9 +70,7 @@ impl Gateway {
             None => answer["waits_for"] = readiness.waits_for.len().into(),
         }
         // Without its store, the gateway still makes the calls that need not be counted, so it stays ready.
-        if let Some(state) = self.store_state() {
-            answer["store"] = state.into();
-        }
+        self.describe_store(&mut answer);
         reply(status, &answer)
     }
 
@@ -132,13 +130,7 @@ impl Gateway {
             "draining": self.is_draining(),
             "principal": {"name": principal.name, "admin": principal.admin},
         });
-        if let Some(state) = self.store_state() {
-            about["store"] = state.into();
-            about["store_lost"] = self.registry().store().has_lost().into();
-        }
-        if let Some(is_listening) = self.registry().store().is_listening() {
-            about["replicas"] = if is_listening { "listening" } else { "not listening" }.into();
-        }
+        self.describe_store(&mut about);
         if principal.admin {
             let file = self.registry().config().file.as_ref().map(|file| file.display().to_string());
             about["file"] = file.into();
@@ -161,10 +153,14 @@ impl Gateway {
         about
     }
 
-    /// Returns whether the store that replicas share can be reached; `None` if there is none.
-    fn store_state(&self) -> Option<&'static str> {
+    /// Says how it is with the store that replicas share, if there is one: whether it can be reached and has lost something,
+    /// and whether messages of other replicas arrive.
+    fn describe_store(&self, about: &mut Value) {
         let store = self.registry().store();
-        store.is_shared().then(|| if store.problem().is_none() { "reachable" } else { "unreachable" })
+        let Some(is_listening) = store.is_listening() else { return };
+        about["store"] = if store.problem().is_none() { "reachable" } else { "unreachable" }.into();
+        about["store_lost"] = store.has_lost().into();
+        about["replicas"] = if is_listening { "listening" } else { "not listening" }.into();
     }
 
     /// Enables, disables or reconnects a server, as the last part of the path says; returns `None` for anything else.
@@ -242,7 +238,7 @@ impl Gateway {
     pub async fn adopt_store(&self) -> Result<ApiResponse, ApiResponse> {
         let store = self.registry().store();
         if !store.is_shared() {
-            return Err(error(404, "replicas share no store here: set gateway.store"));
+            return Err(error(409, "replicas share no store here: set gateway.store"));
         }
         let (epoch, had_lost) = store.adopt().ok_or_else(no_store)?;
         tracing::warn!(had_lost, "an operator accepted the store of counts and contexts as it is");

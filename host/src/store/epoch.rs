@@ -36,18 +36,19 @@ struct EpochState {
 }
 
 impl EpochWatch {
-    /// Notes the epoch that the store has now. `remembered` returns the agents that this replica remembers.
-    pub(super) fn note(&self, epoch: &str, remembered: impl FnOnce() -> Vec<AgentKey>) {
+    /// Notes the epoch that the store has now; returns whether it is another one than before. `remembered` returns the
+    /// agents that this replica remembers.
+    pub(super) fn note(&self, epoch: &str, remembered: impl FnOnce() -> Vec<AgentKey>) -> bool {
         let mut state = lock(&self.state);
         if state.current.as_deref() == Some(epoch) || epoch.is_empty() {
-            return;
+            return false;
         }
         let is_first = state.current.is_none() && state.accepted.is_none();
         let is_accepted = is_first || state.accepted.as_deref() == Some(epoch);
         state.current = Some(epoch.to_owned());
         if is_accepted {
             state.accepted = Some(epoch.to_owned());
-            return;
+            return true;
         }
         let now: HashSet<AgentKey> = remembered().into_iter().collect();
         if state.lost_at.is_some() {
@@ -63,6 +64,7 @@ impl EpochWatch {
             "the store has lost what was in it: older approvals are void, and agents that this replica does not remember \
              count as untrusted until an operator runs `toolgate context adopt`"
         );
+        true
     }
 
     /// Returns the epoch that the store had last.

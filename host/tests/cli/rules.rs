@@ -132,6 +132,12 @@ fn each_principal_has_its_own_context_in_every_session_until_it_is_reset() {
     assert_eq!(operator.run(&reset).ends(0).json(), json!({"forgotten": 1}));
     assert_eq!(code(&post(&bob, "demo__add", add)), "ok", "bob is new again");
     operator.run(&["context", &gateway]).ends(0).prints("PRINCIPAL").prints("ann");
+    // Only a store that replicas share can lose what was in it.
+    let adopted = operator.run(&["context", "adopt", &gateway]);
+    assert!(adopted.stderr.contains("replicas share no store here: set gateway.store"), "{adopted:?}");
+    let refused = bob.request("POST /api/v1/context/adopt", "localhost", &[], "{}");
+    assert_eq!(refused.status, 403, "{refused:?}");
+    operator.run(&["context", "adopt", "--principal", "bob", &gateway]).ends(2);
 }
 
 #[test]

@@ -63,9 +63,9 @@ impl Probe {
     pub(super) fn judge(&self, answer: Value, confirmed: u64) -> Result<Probed, StoreError> {
         let (epoch, writes): (Option<String>, Option<u64>) = read(answer)?;
         let writes = writes.unwrap_or(0);
-        let epoch = epoch.unwrap_or_default();
-        self.note_epoch(&epoch);
-        if writes >= confirmed {
+        self.note_epoch(&epoch.unwrap_or_default());
+        // In a new epoch, writes are counted anew.
+        if writes >= confirmed.min(self.confirmed()) {
             return Ok(Probed::Whole);
         }
         self.confirmed.store(writes, SeqCst);
@@ -76,7 +76,9 @@ impl Probe {
 
     /// Notes the epoch that Redis has now.
     pub(super) fn note_epoch(&self, epoch: &str) {
-        self.epoch.note(epoch, || self.local.remembered());
+        if self.epoch.note(epoch, || self.local.remembered()) {
+            self.confirmed.store(0, SeqCst);
+        }
     }
 
     /// Notes the number of this replica's last write.
