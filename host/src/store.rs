@@ -280,16 +280,13 @@ impl Store {
 
     /// Notes that an agent is not idle, unless it has been for so long that it is forgotten.
     pub(crate) async fn touch(&self, key: &AgentKey, idle: Duration) -> Result<(), StoreError> {
-        // What this replica remembers counts beside what the store does.
-        self.local().touch(key, idle);
-        ask!(self, shared => shared.touch(key, idle), ())
+        ask!(self, shared => shared.touch(key, idle), self.local().touch(key, idle))
     }
 
     /// Notes that an agent is not idle until something of its has waited for this long, unless it is forgotten already.
     pub(crate) async fn hold(&self, key: &AgentKey, idle: Duration, wait: Duration) -> Result<(), StoreError> {
-        self.local().hold(key, idle, wait);
         let until = idle.saturating_add(wait);
-        ask!(self, shared => shared.hold(key, until), ())
+        ask!(self, shared => shared.hold(key, until), self.local().hold(key, idle, wait))
     }
 
     /// Forgets what this replica remembers of the agents of a principal, or of all, because an operator said so at another
