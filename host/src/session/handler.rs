@@ -80,7 +80,7 @@ pub struct ServerQuestion {
 
 impl ServerQuestion {
     /// Creates a question of a session, which does not know its server's id and connection.
-    pub(super) fn new(topic: Topic, params: Box<RawValue>) -> Self {
+    pub(crate) fn new(topic: Topic, params: Box<RawValue>) -> Self {
         ServerQuestion { server: String::new(), connection: 0, topic, params }
     }
 }
