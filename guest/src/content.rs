@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::json::{self, Object, Value};
+use crate::masking;
 
 /// The maximum size of a result in bytes.
 pub const MAX_RESULT: usize = 32 << 20;
@@ -173,15 +174,31 @@ pub fn cut_to(text: &str, max: usize, why: &str) -> String {
     format!("{}\n\n[TRUNCATED: {why} — Original size: {size}, limit: {limit}]", kept(text, max))
 }
 
-/// Returns the part of a long text to keep: whole lines, or whole characters if the first line is too long.
+/// Returns the part of a long text to keep: whole lines, or whole characters and masks if the first line is too long.
 fn kept(text: &str, max: usize) -> &str {
     if text.as_bytes()[max] == b'\n' {
         return &text[..max];
     }
     let end = (0..=max).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
     let line_end = text[..end].rfind('\n').filter(|&at| at > 0);
-    &text[..line_end.unwrap_or(end)]
+    // No mask has a line break.
+    &text[..line_end.unwrap_or_else(|| before_mask(text, end))]
 }
+
+/// Returns the beginning of the mask that a cut at this place would split, or else the place.
+fn before_mask(text: &str, cut: usize) -> usize {
+    let near = text.floor_char_boundary(cut.saturating_sub(MAX_MASK));
+    for (at, _) in text[near..cut].match_indices('[') {
+        let start = near + at;
+        if masking::mask_length(&text[start..]).is_some_and(|length| start + length > cut) {
+            return start;
+        }
+    }
+    cut
+}
+
+/// No text of a built-in mask is longer.
+const MAX_MASK: usize = 128;
 
 /// Returns the line below a summary, which tells the size of the original text.
 pub fn summarized(size: usize) -> String {
@@ -282,6 +299,9 @@ mod tests {
                 "line1\n\n[TRUNCATED: utf8 newline — Original size: 27B, limit: 10B]",
             ),
             ("ab世界cd", 4, "cjk", "ab\n\n[TRUNCATED: cjk — Original size: 10B, limit: 4B]"),
+            ("key=[MASKED_API_KEY] x", 10, "w", "key=\n\n[TRUNCATED: w — Original size: 22B, limit: 10B]"),
+            ("[MASKED_X]yz", 10, "w", "[MASKED_X]\n\n[TRUNCATED: w — Original size: 12B, limit: 10B]"),
+            ("a[MASKED x]z", 5, "w", "a[MAS\n\n[TRUNCATED: w — Original size: 12B, limit: 5B]"),
             ("\nabc", 2, "w", "\na\n\n[TRUNCATED: w — Original size: 4B, limit: 2B]"),
         ] {
             assert_eq!(truncate(text, max, why), expected);

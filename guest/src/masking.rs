@@ -1,7 +1,7 @@
 //! Replaces secrets in any text: what to look for, where it was found, and what replaces it.
 //!
-//! Every rule reports spans of the original text; overlapping spans are merged, and all are replaced at once. A changed
-//! text is scanned again until nothing is found, so masking twice equals masking once.
+//! What no reader sees is taken out first. Every rule then reports spans of the text; overlapping spans are merged, and all
+//! are replaced at once. A changed text is scanned again until nothing is found, so masking twice equals masking once.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,15 +13,18 @@ use regex::{Regex, RegexBuilder};
 use crate::json;
 use automata::Word;
 use finder::Finder;
+pub use hidden::TakenOut;
 pub use masks::{BadPattern, CustomMask, MaskError, Masks, UnknownName};
 use named_values::NamedValue;
 use rules::{GROUPS, PATTERNS};
 use spans::{Span, covered, keep_escapes, merge};
+pub(crate) use values::mask_length;
 
 mod automata;
 mod escapes;
 mod finder;
 mod fold;
+mod hidden;
 mod keys;
 mod kubernetes;
 mod masks;
@@ -54,6 +57,8 @@ pub fn group_names() -> Vec<&'static str> {
 
 /// The group of all patterns.
 const ALL: &str = "all";
+/// The pattern, and the group, that takes out what no reader sees.
+const HIDDEN: &str = "hidden";
 
 /// Returns the patterns of a group.
 fn group(name: &str) -> Option<Vec<&'static str>> {
@@ -74,6 +79,8 @@ fn replacement(pattern: &str) -> String {
 /// Compiled masks: a cache of the settings that it was built from.
 #[derive(Debug)]
 pub struct Masker {
+    /// Whether to take out what no reader sees.
+    hidden: bool,
     custom: Vec<Regex>,
     /// The rank and the finder of each built-in rule.
     finders: Vec<(usize, Finder)>,
@@ -81,6 +88,8 @@ pub struct Masker {
     by_rule: Vec<Option<usize>>,
     /// The replacement of each rule, by rank; if several rules find a span, the lowest rank wins.
     replacements: Vec<String>,
+    /// How many rules read all of a text, so that it may not be too long.
+    readers: usize,
 }
 
 impl Masker {
@@ -96,23 +105,44 @@ impl Masker {
             let at = PATTERNS.iter().position(|pattern| pattern.name == name);
             wanted[at.ok_or_else(|| MaskError::UnknownPattern(UnknownName::new(name, pattern_names())))?] = true;
         }
-        let custom = masks.custom.iter().map(|mask| compile(&mask.pattern)).collect::<Result<_, _>>()?;
-        let mut replacements: Vec<String> = masks.custom.iter().map(|mask| mask.replacement.clone()).collect();
+        let custom = masks.custom.iter().map(|mask| compile(&mask.pattern)).collect::<Result<Vec<_>, _>>()?;
+        let hidden = PATTERNS.iter().zip(&wanted).any(|(pattern, wanted)| *wanted && pattern.name == HIDDEN);
+        let in_group = masks.groups.iter().any(|group| group != HIDDEN);
+        let mut replacements = Vec::new();
+        for mask in &masks.custom {
+            let seen = if hidden { hidden::take_out(&mask.replacement, false, &mut TakenOut::default()) } else { None };
+            replacements.push(seen.unwrap_or_else(|| mask.replacement.clone()));
+        }
+        let mut readers = custom.len();
         let (mut finders, mut by_rule) = (Vec::new(), Vec::new());
         for (pattern, wanted) in PATTERNS.iter().zip(wanted) {
-            for rule in pattern.rules {
-                let number = by_rule.len();
-                by_rule.push(wanted.then_some(finders.len()));
-                finders.extend(wanted.then(|| (replacements.len(), Finder::new(rule, number))));
+            for (number, rule) in (by_rule.len()..).zip(pattern.rules) {
+                // An unmistakable token is masked by every group.
+                if !wanted && !(in_group && rule.is_in_all_groups()) {
+                    by_rule.push(None);
+                    continue;
+                }
+                readers += usize::from(wanted);
+                by_rule.push(Some(finders.len()));
+                finders.push((replacements.len(), Finder::new(rule, number)));
             }
-            replacements.extend(wanted.then(|| replacement(pattern.name)));
+            replacements.push(replacement(pattern.name));
         }
-        Ok(Masker { custom, finders, by_rule, replacements })
+        Ok(Masker { hidden, custom, finders, by_rule, replacements, readers })
     }
 
     /// Reports whether there are no masks.
     pub fn is_empty(&self) -> bool {
-        self.custom.is_empty() && self.finders.is_empty()
+        !self.hidden && self.custom.is_empty() && self.finders.is_empty()
+    }
+
+    /// Counts what masking takes out of a text because no reader sees it.
+    pub fn count_hidden(&self, text: &str) -> TakenOut {
+        let mut taken = TakenOut::default();
+        if self.hidden && !self.is_too_large(text.len()) {
+            hidden::take_out(text, false, &mut taken);
+        }
+        taken
     }
 
     /// Replaces everything that the masks find; if that is not safe, redacts the whole text.
@@ -157,6 +187,7 @@ impl Masker {
         // A custom rule may replace line breaks, which a string does not show it.
         self.custom.is_empty()
             && !self.is_too_large(json.len())
+            && self.without_hidden(json, true).is_none()
             && !escapes::has_spelt(text)
             && matches!(escapes::plain(json), Cow::Borrowed(_))
             && escapes::is_only_escaped_string(json, text)
@@ -183,31 +214,48 @@ impl Masker {
     /// The second pass usually finds nothing. But a mask can turn prose into a value, and masking twice must not change
     /// the result.
     fn mask_until_still<'a>(&self, text: &'a str, known_json: bool) -> Cow<'a, str> {
-        let is_json = |text: &str| known_json || is_json(text);
         let mut masked = Cow::Borrowed(text);
+        let mut may_have_hidden = self.without_hidden(text, known_json).is_some();
+        if may_have_hidden {
+            // A name or a token that a sequence takes a letter of is found before it does.
+            let spans = self.spans(text, &whole(text), 0);
+            if !spans.is_empty() {
+                masked = Cow::Owned(self.replace_spans(text, spans, known_json));
+            }
+        }
         for _ in 0..MAX_LOOKS {
+            if may_have_hidden && let Some(seen) = self.without_hidden(&masked, known_json) {
+                masked = Cow::Owned(seen);
+            }
+            may_have_hidden = true;
             let parts = if known_json { escapes::around_strings(&masked) } else { whole(&masked).into() };
             let spans = self.spans(&masked, &parts, 0);
             if spans.is_empty() {
                 return masked;
             }
-            let next = if is_json(&masked) {
-                self.replace_in_json(&masked, spans)
-            } else {
-                self.replace(&masked, merge(spans))
-            };
+            let next = self.replace_spans(&masked, spans, known_json);
             if next == masked {
                 return masked;
             }
             masked = Cow::Owned(next);
         }
         // Masks that keep creating new matches cannot be trusted.
-        if is_json(text) { redacted_json() } else { Cow::Borrowed(REDACTED) }
+        if known_json || is_json(text) { redacted_json() } else { Cow::Borrowed(REDACTED) }
+    }
+
+    /// Returns a text without what no reader sees, if it has any of that and it is to be taken out.
+    fn without_hidden(&self, text: &str, known_json: bool) -> Option<String> {
+        if self.hidden { hidden::take_out(text, known_json, &mut TakenOut::default()) } else { None }
+    }
+
+    /// Replaces what was found in a text, which stays JSON if it is.
+    fn replace_spans(&self, text: &str, spans: Vec<Span>, known_json: bool) -> String {
+        if known_json || is_json(text) { self.replace_in_json(text, spans) } else { self.replace(text, merge(spans)) }
     }
 
     /// Reports whether a text of this size is not masked: each rule reads all of it, and a larger text is redacted at once.
     fn is_too_large(&self, bytes: usize) -> bool {
-        bytes > MAX_BYTES.min(MAX_WORK / (self.finders.len() + self.custom.len()).max(1))
+        bytes > MAX_BYTES.min(MAX_WORK / self.readers.max(1))
     }
 
     /// Returns everything that the masks find in a text and in the JSON strings inside it, in any order.
@@ -299,9 +347,9 @@ impl Masker {
     /// Reports the values whose names are elsewhere in the text, given where words of names are.
     fn find_named(&self, text: &str, names: &[usize], report: &mut dyn FnMut(Span)) {
         // All cells of a column share one name.
-        let mut keys: BTreeMap<usize, Vec<(usize, String)>> = BTreeMap::new();
+        let mut keys: BTreeMap<(usize, usize), Vec<(usize, String)>> = BTreeMap::new();
         for NamedValue { name, value, bond } in named_values::find(text, names) {
-            let keys = keys.entry(name.start).or_insert_with(|| self.keys(&text[name]));
+            let keys = keys.entry((name.start, name.end)).or_insert_with(|| self.keys(&text[name]));
             for (index, key) in keys {
                 let (rank, finder) = &self.finders[*index];
                 if finder.is_secret(key, &text[value.start..value.end], bond) {

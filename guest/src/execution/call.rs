@@ -368,6 +368,8 @@ impl Execution {
         let (Some(plan), Some(meant)) = (&self.plan, &self.tool) else {
             return self.fail(Code::Internal, "there is no tool to call");
         };
+        let hidden = outcome::hidden_note(&plan.results.masker, &answer);
+        self.notes.extend(hidden.map(TraceNote::from));
         match outcome::answered(plan, &answer) {
             Ok(Answer::Finished(mut outcome)) => {
                 self.note(std::mem::take(&mut outcome.note));
@@ -472,10 +474,13 @@ impl Execution {
 
     /// Ends the call with an error; its text may quote a server, so it is masked and cut like any other.
     fn fail(&mut self, code: Code, text: &str) -> Directive {
-        let text = {
+        let (hidden, text) = {
             let gate = self.gate.borrow();
-            outcome::fit(gate.settings.max_result_bytes, gate.results(&self.server()).masker.mask(text)).0
+            let masker = &gate.results(&self.server()).masker;
+            let masked = masker.mask(text);
+            (outcome::hidden_note(masker, text), outcome::fit(gate.settings.max_result_bytes, masked).0)
         };
+        self.notes.extend(hidden.map(TraceNote::from));
         self.done(code, text)
     }
 

@@ -62,6 +62,12 @@ impl Outcome {
     }
 }
 
+/// Returns the note about what the masks take out of a server's words because no reader sees it, if there is anything.
+pub(super) fn hidden_note(masker: &Masker, said: &str) -> Option<String> {
+    let taken = masker.count_hidden(said);
+    if taken.is_empty() { None } else { Some(format!("taken out as hidden: {taken}")) }
+}
+
 /// Reads a `result`: masks it and cuts it, unless the host condenses it first. The error says why it cannot be read.
 pub(super) fn answered(plan: &Plan, result: &str) -> Result<Answer, String> {
     let refused = |code, text| Ok(Answer::Finished(Outcome::refused(code, text)));

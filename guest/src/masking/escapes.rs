@@ -218,14 +218,26 @@ fn escape(bytes: &[u8]) -> Option<(char, usize)> {
         b'n' => '\n',
         b'r' => '\r',
         b't' => '\t',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
         b'u' => {
-            let digits = std::str::from_utf8(bytes.get(1..5)?).ok()?;
-            // Keep surrogates as written: no rule looks for characters beyond the first plane.
-            return Some((char::from_u32(u32::from_str_radix(digits, 16).ok()?)?, 5));
+            let unit = unit(bytes.get(1..5)?)?;
+            if let (0xd800..=0xdbff, Some(b"\\u")) = (unit, bytes.get(5..7)) {
+                let low = self::unit(bytes.get(7..11)?)?;
+                let low = low.checked_sub(0xdc00).filter(|low| *low < 0x400)?;
+                return Some((char::from_u32(0x10000 + ((unit - 0xd800) << 10) + low)?, 11));
+            }
+            // Half a pair stays as it is written.
+            return Some((char::from_u32(unit)?, 5));
         }
         _ => return None,
     };
     Some((letter, 1))
+}
+
+/// Reads the four digits of a `\\u` escape.
+fn unit(digits: &[u8]) -> Option<u32> {
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 /// Reads a JSON string from a place where no escape is open; returns the first such place at or behind another.
@@ -328,7 +340,9 @@ mod tests {
             (r#"{"c":"x\nyz"}"#, "x\ny", false),
             (r#"{"c":"x\ny","d":"\n"}"#, "x\ny", false),
             (r#"{"c":"x y"}"#, "x y", false),
-            (r#"{"c":"x\by"}"#, "x\u{8}y", false),
+            (r#"{"c":"x\by"}"#, "x\u{8}y", true),
+            (r#"{"c":"x\ud83d\ude00y"}"#, "x😀y", true),
+            (r#"{"c":"x\ud83dy"}"#, "x\u{fffd}y", false),
         ] {
             assert_eq!(is_only_escaped_string(json, said), expected, "{json}");
         }

@@ -3,6 +3,8 @@
 
 use memchr::memchr2;
 
+use super::escapes::BREAK;
+use super::hidden::{letter_at, next_odd, sequence_end};
 use super::view::View;
 
 /// What happens to a character.
@@ -16,44 +18,51 @@ pub(super) enum Fold {
 /// Returns the text as a reader sees it, if that differs.
 pub(super) fn text_as_seen(text: &str) -> Option<View> {
     // Most texts have few letters beyond ASCII.
-    folded(text, str::is_ascii, as_seen)
+    folded(text, next_odd, seen_at)
 }
 
-/// Cuts a text into small pieces.
-fn chunks(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let (chunk, behind) = rest.split_at(rest.ceil_char_boundary(64));
-        rest = behind;
-        (!chunk.is_empty()).then_some(chunk)
-    })
+/// Returns what a reader sees at a place, and where the rest begins.
+fn seen_at(text: &str, at: usize) -> (Fold, usize) {
+    let letter = letter_at(text, at);
+    let end = at + letter.len_utf8();
+    match letter {
+        '\t' | '\n' | '\r' => (Fold::Keep, end),
+        // It separates the strings of a view.
+        BREAK if text[..at].ends_with('\n') && text[end..].starts_with('\n') => (Fold::Keep, end),
+        _ if letter.is_control() => (Fold::Drop, sequence_end(text, at).unwrap_or(end)),
+        _ => (as_seen(letter), end),
+    }
 }
 
 /// Returns the text without line breaks, if it has any.
 pub(super) fn one_line(text: &str) -> Option<View> {
-    let fold = |c| if matches!(c, '\n' | '\r') { Fold::Drop } else { Fold::Keep };
-    folded(text, |piece| memchr2(b'\n', b'\r', piece.as_bytes()).is_none(), fold)
+    folded(text, next_line_break, |_, at| (Fold::Drop, at + 1))
 }
 
-/// Folds the characters of a text, except in pieces that are known to stay; returns `None` if all stay.
-fn folded(text: &str, stays: impl Fn(&str) -> bool, fold: impl Fn(char) -> Fold) -> Option<View> {
+fn next_line_break(bytes: &[u8], from: usize) -> Option<usize> {
+    memchr2(b'\n', b'\r', &bytes[from..]).map(|at| from + at)
+}
+
+/// Folds a text where something may have to be folded; returns `None` if all stays.
+fn folded(
+    text: &str,
+    next: impl Fn(&[u8], usize) -> Option<usize>,
+    fold: impl Fn(&str, usize) -> (Fold, usize),
+) -> Option<View> {
     let mut view = View::default();
-    let (mut start, mut copied) = (0, 0);
-    for piece in chunks(text) {
-        let letters = if stays(piece) { "" } else { piece };
-        for (at, c) in letters.char_indices() {
-            let fold = fold(c);
-            if fold == Fold::Keep {
-                continue;
-            }
-            view.text.push_str(&text[copied..start + at]);
-            if let Fold::As(seen) = fold {
-                view.text.push(seen);
-            }
-            copied = start + at + c.len_utf8();
-            view.turn(copied);
+    let (mut at, mut copied) = (0, 0);
+    while let Some(place) = next(text.as_bytes(), at) {
+        let (fold, end) = fold(text, place);
+        at = end;
+        if fold == Fold::Keep {
+            continue;
         }
-        start += piece.len();
+        view.text.push_str(&text[copied..place]);
+        if let Fold::As(seen) = fold {
+            view.text.push(seen);
+        }
+        copied = end;
+        view.turn(copied);
     }
     if copied == 0 {
         return None;
@@ -73,13 +82,23 @@ pub(super) fn as_seen(c: char) -> Fold {
         // Soft hyphens, joiners, direction marks, selectors and tags are invisible; combining accents join a letter.
         '\u{ad}'
         | '\u{300}'..='\u{36f}'
-        | '\u{180e}'
+        | '\u{61c}'
+        | '\u{115f}'
+        | '\u{1160}'
+        | '\u{17b4}'
+        | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}'
         | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}'
         | '\u{fe00}'..='\u{fe0f}'
+        | '\u{3164}'
         | '\u{feff}'
-        | '\u{e0000}'..='\u{e007f}' => Fold::Drop,
+        | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}' => Fold::Drop,
         // Full-width letters and digits. Full-width punctuation is normal in Chinese and Japanese, and stays.
         '\u{ff10}'..='\u{ff19}' => from(0xff10, b'0'),
         '\u{ff21}'..='\u{ff3a}' => from(0xff21, b'A'),
@@ -113,6 +132,8 @@ mod tests {
             ("ｐａｓｓｗｏｒｄ＿１: ｘ", Some("password_1: x")),
             ("\u{feff}𝐩𝒂𝙨𝚜 𝟙 ⓟＷ", Some("pass 1 pW")),
             ("𝐀𝐙 𝒶𝓏 𝟎𝟗 Ⓐⓩ ａ－ｂ ＡＺ０９", Some("AZ az 09 Az a-b AZ09")),
+            ("g\0h\0p\0_\x1b[01;31m\x1b[Kx\x1b[m\u{9b}1mx\x07", Some("ghp_xx")),
+            ("one\n\0\ntwo", None),
             ("密码：ordinary，text é", None),
             ("plain", None),
         ] {

@@ -1,6 +1,8 @@
 //! Names and values that are not side by side: members of an entry (`{"name":"password","value":"x"}`), pairs in a
-//! list, columns of a table, and a value on the line below its name.
+//! list, columns of a table, elements of XML, and values on the lines below their name.
 
+mod below;
+mod elements;
 mod lists;
 mod tables;
 
@@ -39,6 +41,8 @@ pub(super) fn find(text: &str, words: &[usize]) -> Vec<NamedValue> {
     if !words.is_empty() {
         lists::find(text, words, &mut found);
         tables::find(text, words, &mut found);
+        elements::find(text, words, &mut found);
+        below::find(text, words, &mut found);
     }
     found
 }
@@ -87,6 +91,37 @@ fn begins_word(text: &[u8]) -> bool {
     // Most letters begin none.
     matches!(text.first(), Some(first) if b"pstkbjad".contains(&first.to_ascii_lowercase()))
         && NAME_WORDS.iter().any(begins)
+}
+
+/// The members, elements and attributes that contain the name of an entry.
+const NAMES: &[&str] = &[
+    "name",
+    "key",
+    "k",
+    "field",
+    "variable",
+    "var",
+    "parameter",
+    "param",
+    "header",
+    "property",
+    "attribute",
+    "setting",
+    "label",
+    "env",
+    "option",
+];
+/// Those that contain its value.
+const VALUES: &[&str] = &["value", "values", "val", "v", "stringvalue", "string_value"];
+
+/// Reports whether a name is one of these words, in any case.
+fn is_one_of(name: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| name.eq_ignore_ascii_case(word))
+}
+
+/// Returns the name of one of several: `password` of `passwords`.
+fn singular(text: &str, name: &Range<usize>) -> Option<Range<usize>> {
+    text[name.clone()].ends_with(['s', 'S']).then(|| name.start..name.end - 1)
 }
 
 /// No rule takes a shorter value for a secret.

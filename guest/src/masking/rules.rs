@@ -44,6 +44,8 @@ pub(super) struct Shape {
     pub value: &'static str,
     /// What else must be true.
     pub condition: Condition,
+    /// Whether the value cannot be mistaken for anything else, so that every group has it masked.
+    pub in_all_groups: bool,
 }
 
 /// What must be true of a value besides its form.
@@ -63,7 +65,12 @@ const fn shape(value: &'static str) -> MaskRule {
 
 /// A value that is recognized after something else, or by another condition.
 const fn after(before: &'static str, value: &'static str, condition: Condition) -> MaskRule {
-    MaskRule::Shape(Shape { before, value, condition })
+    MaskRule::Shape(Shape { before, value, condition, in_all_groups: false })
+}
+
+/// A token that cannot be mistaken for anything else: every group has it masked.
+const fn token(before: &'static str, value: &'static str, condition: Condition) -> MaskRule {
+    MaskRule::Shape(Shape { before, value, condition, in_all_groups: true })
 }
 
 /// All patterns, the most specific first: the first one that finds a value names its mask.
@@ -93,22 +100,22 @@ pub(super) const PATTERNS: &[Pattern] = &[
     Pattern {
         name: "aws_access_key",
         rules: &[
-            shape(r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA|AGPA|ANPA|ANVA|AIPA)[A-Z0-9]{12,}"),
+            token("", r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA|AGPA|ANPA|ANVA|AIPA)[A-Z0-9]{12,}", Condition::Always),
             Key("aws[-_. ]?access[-_. ]?key(?:[-_. ]?id)?|access[-_. ]?key[-_. ]?id", 16),
         ],
     },
     Pattern {
         name: "github_token",
         rules: &[
-            shape(r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"),
+            token("", r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}", Condition::Always),
             Key("(?:github|gh)[-_. ]?(?:token|pat)", 16),
         ],
     },
     Pattern {
         name: "slack_token",
         rules: &[
-            shape(r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}"),
-            after(r"hooks\.slack\.com/(?:services|workflows)/", r"[A-Za-z0-9/_-]{16,}", Condition::Always),
+            token("", r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}", Condition::Always),
+            token(r"hooks\.slack\.com/(?:services|workflows)/", r"[A-Za-z0-9/_-]{16,}", Condition::Always),
             Key("slack[-_. ]?(?:bot|app|user)?[-_. ]?token", 10),
         ],
     },
@@ -117,8 +124,8 @@ pub(super) const PATTERNS: &[Pattern] = &[
         name: "api_key",
         rules: &[
             Key("(?:api|app|access|account|auth|encryption|master|signing|subscription)[-_. ]?key", 16),
-            after("", r"sk-[A-Za-z0-9_-]{20,}|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}", Condition::BeginsWord),
-            shape(r"AIza[A-Za-z0-9_-]{35}"),
+            token("", r"sk-[A-Za-z0-9_-]{20,}|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}", Condition::BeginsWord),
+            token("", r"AIza[A-Za-z0-9_-]{35}", Condition::Always),
         ],
     },
     Pattern {
@@ -132,22 +139,28 @@ pub(super) const PATTERNS: &[Pattern] = &[
             ),
             Jwt,
             after(r"(?i:bearer|basic)[ \t]+", r"[A-Za-z0-9._~+/-]{16,}=*", Condition::LooksLikeCredential),
-            shape(r"glpat-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}|hf_[A-Za-z0-9]{30,}"),
+            token("", r"glpat-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}|hf_[A-Za-z0-9]{30,}", Condition::Always),
         ],
     },
     Pattern { name: "password", rules: &[Key("passw(?:or)?d|passwort|pass[-_. ]?phrase|pwd|_pass", 6), UrlPassword] },
     Pattern { name: "email", rules: &[Email] },
     Pattern { name: "base64_secret", rules: &[Base64] },
     Pattern { name: "base64_short", rules: &[ShortBase64] },
+    // What it takes out is no value that a rule could find.
+    Pattern { name: "hidden", rules: &[] },
 ];
 
-/// The groups except `all`, and their patterns.
+/// The groups except `all`, and their patterns. Each but `hidden` also has the unmistakable tokens of all patterns.
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
-    ("basic", &["api_key", "password"]),
-    ("secrets", &["api_key", "password", "token", "private_key", "secret_key"]),
-    ("security", &["api_key", "password", "token", "certificate", "certificate_authority_data", "email", "ssh_key"]),
-    ("kubernetes", &["kubernetes_secret", "api_key", "password", "certificate_authority_data"]),
+    ("basic", &["hidden", "api_key", "password"]),
+    ("secrets", &["hidden", "api_key", "password", "token", "private_key", "secret_key"]),
+    (
+        "security",
+        &["hidden", "api_key", "password", "token", "certificate", "certificate_authority_data", "email", "ssh_key"],
+    ),
+    ("kubernetes", &["hidden", "kubernetes_secret", "api_key", "password", "certificate_authority_data"]),
     ("cloud", &["aws_access_key", "aws_secret_key", "api_key", "token"]),
+    ("hidden", &["hidden"]),
 ];
 
 /// What separates a key from its value: a sign, the end of an element, `, "value":` after a variable's name, and after
@@ -171,6 +184,11 @@ impl MaskRule {
             MaskRule::Shape(Shape { before, value, .. }) => vec![before.to_string(), value.to_string()],
             _ => Vec::new(),
         }
+    }
+
+    /// Reports whether every group has its values masked.
+    pub(super) fn is_in_all_groups(&self) -> bool {
+        matches!(self, MaskRule::Shape(shape) if shape.in_all_groups)
     }
 
     /// Returns a word in lower case without which a rule that is not made of expressions finds nothing.

@@ -1,6 +1,7 @@
 //! What is masked, what is not, and that masking keeps its promises on texts made at random.
 
 mod apart;
+mod disguised;
 mod edges;
 mod judge;
 mod ordinary;

@@ -41,7 +41,7 @@ pub(super) fn unmasked_length(value: &str) -> usize {
 }
 
 /// Returns the length of the mask or redaction at the start of a text.
-pub(super) fn mask_length(text: &str) -> Option<usize> {
+pub(crate) fn mask_length(text: &str) -> Option<usize> {
     if let Some(rest) = text.strip_prefix("[MASKED_") {
         let name = rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
         return rest[name..].starts_with(']').then_some("[MASKED_".len() + name + 1);

@@ -78,3 +78,36 @@ fn structured_content_stays_json_where_a_mask_rewrites_the_text_that_stands_for_
     assert_eq!(result.text, r#"{"n":"***"}"#);
     assert!(crate::json::parse(result.structured.as_deref().unwrap()).is_ok(), "{:?}", result.structured);
 }
+
+#[test]
+fn what_no_reader_sees_is_taken_out_before_masks_look_and_the_trace_says_so() {
+    let mut settings = settings();
+    settings.masks.groups = vec!["basic".into()];
+    let answer = r#"{"content":[{"type":"text","text":"\u001b[1mkey\u001b[m gh\u200bp_abcdefghijklmnopqrstuvwxyz0123 \ud83d\udc68\u200d\ud83d\udc69"}],"structuredContent":{"said":"{\"a\":\"\\u202eb\"}"},"_meta":{"x/y":"c\u00add"}}"#;
+    for form in [ResultForm::Text, ResultForm::PassThrough] {
+        let settings = Settings { form, ..settings.clone() };
+        let (_, last) = play(&gate(settings), call("k8s.get", ""), vec![Event::Answered(answer.into())]);
+        let done = result(last);
+        let note = "taken out as hidden: 2 terminal sequences, 1 direction mark, 1 zero-width character, 1 soft hyphen";
+        assert_eq!(done.trace.iter().filter(|line| line.as_str() == note).count(), 1, "{:?}", done.trace);
+        assert!(!done.clean);
+        let shown =
+            format!("{:?} {:?} {:?} {:?} {:?}", done.text, done.content, done.structured, done.more, done.answer);
+        for hidden in ["u{1b}", "u001b", "[1m", "u{200b}", "u200b", "202e", "u{ad}", "u00ad", "ghp_"] {
+            assert!(!shown.contains(hidden), "{hidden}: {shown}");
+        }
+        for stays in ["key [MASKED_GITHUB_TOKEN]", "cd"] {
+            assert!(shown.contains(stays), "{stays}: {shown}");
+        }
+    }
+    let message = "\u{1b}[31mno\u{1b}[0m \u{202e}gnp.exe".to_owned();
+    let refused = failed(Failure::Rpc(RpcFailure { code: -32000, message }), Phase::Sent);
+    let (_, last) = play(&gate(settings), call("k8s.get", ""), vec![refused]);
+    let done = result(last);
+    assert!(done.text.ends_with("no gnp.exe (code -32000)"), "{}", done.text);
+    assert!(
+        done.trace.contains(&"taken out as hidden: 2 terminal sequences, 1 direction mark".to_owned()),
+        "{:?}",
+        done.trace
+    );
+}

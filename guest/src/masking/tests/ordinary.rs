@@ -37,7 +37,7 @@ const ORDINARY: &[&str] = &[
     "Token:\nAuthentication\n",
     "密码：请输入您的密码，至少８位。令牌（token）有效期为１小时。",
     "パスワード：８文字以上で入力してください。ＡＢＣ株式会社",
-    "naïve café — cre\u{300}me brûlée, pass\u{e9}, 𝑥² + 𝑦² = 𝑟², family 👨\u{200d}👩\u{200d}👧 and \u{200e}left to right",
+    "naïve café — cre\u{300}me brûlée, pass\u{e9}, 𝑥² + 𝑦² = 𝑟², family 👨\u{200d}👩\u{200d}👧 and left to right",
     // Code.
     "def login(username, password):\n    token = request.headers.get('token')\n    return check(username, password)\n",
     "const { password, token } = req.body;\nif (!password) throw new Error('password is required');\n",

@@ -1,7 +1,7 @@
 //! Pieces from which texts are made, here and by the fuzz target of masking.
 
 /// Each breaks some rule's idea of where things begin and end.
-pub const PIECES: [&str; 72] = [
+pub const PIECES: [&str; 84] = [
     "password",
     "token",
     "api_key",
@@ -74,4 +74,16 @@ pub const PIECES: [&str; 72] = [
     "(",
     "\t",
     "|---|",
+    "\x1b[31m",
+    "\x1b[",
+    "\0",
+    "\x08",
+    "\r",
+    "\u{200d}",
+    "\u{1f468}",
+    "\u{fe0f}",
+    "<password>",
+    "</password>",
+    "<![CDATA[",
+    "]]>",
 ];
