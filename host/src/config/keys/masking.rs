@@ -9,7 +9,7 @@ type MaskingKey = ConfigKey<Masking>;
 /// The keys of `masking`.
 pub(crate) const MASKING: &[MaskingKey] = &[
     MaskingKey::rule("groups", KeyForm::Texts(|masking, texts| masking.groups = texts))
-        .about("Names of built-in groups: basic, secrets, security, kubernetes, cloud, all.")
+        .about("Names of built-in groups: basic, secrets, security, kubernetes, cloud, hidden, all.")
         .default("[]"),
     MaskingKey::rule("patterns", KeyForm::Texts(|masking, texts| masking.patterns = texts))
         .about("Names of built-in patterns, such as email or github_token.")
