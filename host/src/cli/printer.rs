@@ -18,9 +18,10 @@ use super::style;
 pub(super) struct Printer(pub Arc<Mutex<Secrets>>);
 
 impl Printer {
-    /// Removes secrets from a text.
+    /// Removes secrets from a text: the credentials that a gateway hides from its clients too.
     pub(super) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        lock(&self.0).redact(text)
+        let credentials = lock(&self.0).credentials();
+        credentials.hide(text)
     }
 
     /// Removes secrets from a text, and escapes characters that control a terminal.

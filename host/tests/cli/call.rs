@@ -161,8 +161,8 @@ fn a_call_ends_with_a_code_for_each_way_to_fail() {
 #[test]
 fn an_error_is_shown_with_all_that_the_server_says_of_it() {
     let server =
-        and(fixture("wants-a-visit"), json!({"env": {"GIVEN": "${GIVEN_HERE}"}, "masking": {"groups": ["all"]}}));
-    let place = Place::with(json!({"visit": server})).set("GIVEN_HERE", "s3cret-given-here");
+        and(fixture("wants-a-visit"), json!({"env": {"GIVEN": "${GIVEN_KEY}"}, "masking": {"groups": ["all"]}}));
+    let place = Place::with(json!({"visit": server})).set("GIVEN_KEY", "s3cret-given-here");
     let ran = place.run(&["call", "visit.do", "--json"]).ends(1);
     assert!(ran.stdout.contains(r#""url": "https://consent.invalid/?n=12345678901234567890123""#), "{ran:?}");
     let error = &ran.json()["error"];
