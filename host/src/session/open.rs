@@ -284,7 +284,8 @@ impl Handshake<'_> {
         meta: Option<RequestMeta>,
         headers: Vec<(HeaderName, HeaderValue)>,
     ) -> Session {
-        info!(era = peer.era.name(), version = peer.version, name = peer.name, "connected");
+        let name = peer.name.as_deref().map(|name| self.masked(name));
+        info!(era = peer.era.name(), version = self.masked(&peer.version), name, "connected");
         wire.complete_handshake(peer.era, headers.clone());
         Session {
             list_cache: wire.list_cache(),
@@ -298,6 +299,14 @@ impl Handshake<'_> {
             list_timeout: self.options.list,
             list_bytes: self.options.max_list_bytes,
             authorize: None,
+        }
+    }
+
+    /// Masks what a server says of itself, for the log.
+    fn masked(&self, text: &str) -> String {
+        match &self.options.mask_message {
+            Some(mask) => mask(text.to_owned()).unwrap_or_else(|| "(it cannot be masked)".to_owned()),
+            None => text.to_owned(),
         }
     }
 
