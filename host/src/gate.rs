@@ -15,6 +15,7 @@ mod forwarded;
 mod instructions;
 mod observed_call;
 mod offers;
+mod output_check;
 mod queueing;
 mod resource_tools;
 mod running_calls;

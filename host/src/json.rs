@@ -13,7 +13,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-pub(crate) use members::find_members;
+pub(crate) use members::{find_members, find_members_and_depth};
 pub(crate) use object::{Object, read_object};
 
 /// Searches JSON texts for a member name; a text without it has no such member and need not be parsed.

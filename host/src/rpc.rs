@@ -7,5 +7,6 @@ mod message;
 mod params;
 mod write;
 
+pub(crate) use message::TOO_DEEP;
 pub use message::{Batch, Message, Notification, Reply, Request, Response, ResponseId, UnreadableMessage};
 pub use write::{call_params, error, notification, quote, request, result};

@@ -13,7 +13,7 @@ use super::call::log_end;
 use super::call_options::{AdminDecision, CallOptions, CallOutcome, Consent};
 use super::circumstances::JudgedWith;
 use super::forwarded::PlainText;
-use super::{CallEvent, Gate, OnEvent, addresses, failures, forwarded, queueing};
+use super::{CallEvent, Gate, OnEvent, addresses, failures, forwarded, output_check, queueing};
 use crate::agent::{CountMode, count_of_writes};
 use crate::failure::{Failure, RequestError};
 use crate::gate_settings::{RESOURCE_SERVER, offers_resource_tools};
@@ -255,6 +255,7 @@ impl<'a> CallRunner<'a> {
         if let Some(questions) = &self.questions {
             called.result.answer = called.result.answer.map(|answer| addresses::restore_urls(answer, questions));
         }
+        called.result.trace.extend(output_check::note(self.gate, &called));
         called
     }
 
@@ -472,6 +473,8 @@ impl<'a> CallRunner<'a> {
 
     /// Handles a result; one that needs no decision bypasses the component.
     fn handle_reply(&mut self, reply: Reply, forward_up_to: Option<u64>) -> Event {
+        // The component says why it refuses what is nested too deep.
+        let forward_up_to = forward_up_to.filter(|_| !reply.is_too_deep());
         let plain = forward_up_to.and_then(|most| match self.gate.pass_through {
             true => forwarded::read_passed_through(reply.json(), most),
             false => forwarded::read_plain_text(reply.json(), most),

@@ -74,6 +74,9 @@ pub(super) fn read_passed_through(json: &str, most: u64) -> Option<PlainText> {
     if json.len() as u64 > most && read_plain_text(json, most).is_none() {
         return None;
     }
+    if !has_list_as_content(json) {
+        return None;
+    }
     let text = String::new();
     // Almost no result reports an error, and finding where it does means parsing all of it.
     if IS_ERROR.values(json).all(|value| value.starts_with("false")) {
@@ -81,6 +84,18 @@ pub(super) fn read_passed_through(json: &str, most: u64) -> Option<PlainText> {
     }
     let ErrorFlag { is_error } = serde_json::from_str(json).ok()?;
     Some(PlainText { text, is_error })
+}
+
+/// Reports whether the content of a result, if it has any, is a list; the component says what is wrong with other content.
+fn has_list_as_content(json: &str) -> bool {
+    // Almost every result shows it at once.
+    if CONTENT.values(json).all(|value| value.starts_with('[')) && !json::has_escaped_ascii(json) {
+        return true;
+    }
+    match json::find_members(json, ["content"]) {
+        Ok([content]) => content.is_none_or(|content| json[content].starts_with('[')),
+        Err(_) => false,
+    }
 }
 
 /// The parts of a result that nobody has read yet.
@@ -95,6 +110,7 @@ pub(super) struct ResultParts<'a> {
     pub structured_content: Option<&'a RawValue>,
 }
 
+static CONTENT: MemberFinder = MemberFinder::new("\"content\"");
 static IS_ERROR: MemberFinder = MemberFinder::new("\"isError\"");
 static STRUCTURED: MemberFinder = MemberFinder::new("\"structuredContent\"");
 
@@ -126,6 +142,22 @@ mod tests {
         assert!(!passes(&picture, 1000) && passes(&picture, picture.len()));
         let structured = serde_json::json!({"content": [], "structuredContent": lines}).to_string();
         assert!(!passes(&structured, structured.len() - 1) && passes(&structured, structured.len()));
+    }
+
+    #[test]
+    fn a_result_whose_content_is_no_list_is_not_passed_through() {
+        for (json, passes) in [
+            (r#"{"content":[]}"#, true),
+            (r#"{"structuredContent":{"content":"text"}}"#, true),
+            (r#"{"content":[{"text":"\u0041"}]}"#, true),
+            (r#"{"content":"text"}"#, false),
+            (r#"{"content" : {"type":"text"}}"#, false),
+            (r#"{"c\u006fntent":"text"}"#, false),
+            (r#"{"content":[],"content":"text"}"#, false),
+            (r#"{"content":null}"#, false),
+        ] {
+            assert_eq!(read_passed_through(json, 1000).is_some(), passes, "{json}");
+        }
     }
 
     #[test]

@@ -17,7 +17,21 @@ pub(crate) fn find_members<const N: usize>(text: &str, names: [&'static str; N])
     }
 }
 
-type Found<const N: usize> = [Option<Range<usize>>; N];
+/// Returns where these members are, and whether the text is nested deeper than `most` levels.
+///
+/// The scanner gives up far below any limit, so almost no text is read once more.
+pub(crate) fn find_members_and_depth<const N: usize>(
+    text: &str,
+    names: [&'static str; N],
+    most: usize,
+) -> serde_json::Result<(Found<N>, bool)> {
+    match scanned(text, names) {
+        Some(found) => Ok((found, false)),
+        None => Ok((parsed(text, names)?, scan::is_deeper_than(text, most))),
+    }
+}
+
+pub(crate) type Found<const N: usize> = [Option<Range<usize>>; N];
 
 /// Finds them in a text that is written plainly; anything else is for the parser.
 fn scanned<const N: usize>(text: &str, names: [&'static str; N]) -> Option<Found<N>> {

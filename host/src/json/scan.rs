@@ -214,6 +214,28 @@ impl<'a> JsonScanner<'a> {
     }
 }
 
+/// Reports whether JSON is nested deeper than so many levels. The parser does not mind: it reads what it skips without a
+/// stack.
+pub(crate) fn is_deeper_than(json: &str, most: usize) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                depth += 1;
+                if depth > most {
+                    return true;
+                }
+            }
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
 /// Marks the special bytes among eight. The lowest mark is exact; those above it may be false.
 fn marks(word: u64) -> u64 {
     let same = |byte: u8| (word ^ (ONES * u64::from(byte))).wrapping_sub(ONES);
@@ -302,6 +324,20 @@ mod tests {
             assert_eq!(skimmed(text), None, "{text}");
         }
         assert_eq!(skimmed(&deep(65)), None);
+    }
+
+    #[test]
+    fn depth_is_that_of_brackets_outside_strings() {
+        for (json, depth) in [
+            ("1", 0),
+            ("[]", 1),
+            (r#"{"a":[1,[2]],"b":{}}"#, 3),
+            (r#"["[[[[", "\"[[", {"[{": "}]"}]"#, 2),
+            (r#"[[],[],[[]],"\\"]"#, 3),
+        ] {
+            assert!(!is_deeper_than(json, depth) && (depth == 0 || is_deeper_than(json, depth - 1)), "{json}");
+        }
+        assert!(is_deeper_than(&"[".repeat(500_000), 256));
     }
 
     fn json() -> impl Strategy<Value = Value> {

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::code::{INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR};
 use super::params::Params;
 use crate::failure::{Failure, RequestError, RpcError};
-use crate::json::{self, JsonObject, find_members, read_object};
+use crate::json::{self, JsonObject, find_members, find_members_and_depth, read_object};
 use crate::transport::RequestId;
 
 /// A message, as it arrived.
@@ -37,11 +37,13 @@ impl Message {
                 Err(error) => Message::unreadable(text, Reason::of(&error)),
             };
         }
-        let found = find_members(&text, ["id", "method", "params", "result", "error", "jsonrpc"]);
-        let [id, method, params, result, error, jsonrpc] = match found {
-            Ok(members) => members,
-            Err(error) => return Message::unreadable(text, Reason::of(&error)),
-        };
+        let names = ["id", "method", "params", "result", "error", "jsonrpc"];
+        // The message is one level around its result.
+        let ([id, method, params, result, error, jsonrpc], too_deep) =
+            match find_members_and_depth(&text, names, MAX_DEPTH + 1) {
+                Ok(found) => found,
+                Err(error) => return Message::unreadable(text, Reason::of(&error)),
+            };
         let given = |place: &Range<usize>| text[place.clone()] != *"null";
         let null_id = id.as_ref().is_some_and(|id| !given(id));
         let id = id.filter(given);
@@ -51,17 +53,18 @@ impl Message {
             };
             let params = Params::find(&text, params.filter(given));
             return match id {
-                Some(id) => Message::Request(Request { text, id, method, params }),
-                None => Message::Notification(Notification { text, method, params, null_id }),
+                Some(id) => Message::Request(Request { text, id, method, params, too_deep }),
+                None => Message::Notification(Notification { text, method, params, null_id, too_deep }),
             };
         }
         let outcome = match (error.filter(given), result) {
+            (Some(_), _) if too_deep => Err(RpcError::new(INTERNAL_ERROR, format!("an error that is {TOO_DEEP}"))),
             (Some(error), _) => Err(rpc_error(&text[error])),
             (None, Some(result)) => Ok(result),
             (None, None) => return Message::unreadable(text, Reason::Rpc(NO_MESSAGE)),
         };
         let id = id.map_or(ResponseId::Missing, |id| ResponseId::read(&text[id]));
-        Message::Response(Response { text, id, outcome, has_version: jsonrpc.is_some() })
+        Message::Response(Response { text, id, outcome, too_deep, has_version: jsonrpc.is_some() })
     }
 
     /// Reads a part of a batch.
@@ -135,9 +138,15 @@ pub struct Request {
     id: Range<usize>,
     method: String,
     params: Params,
+    too_deep: bool,
 }
 
 impl Request {
+    /// Whether it is nested so deep that many readers of JSON fail on it.
+    pub fn is_too_deep(&self) -> bool {
+        self.too_deep
+    }
+
     /// The id, as it was written.
     pub fn id(&self) -> &str {
         &self.text[self.id.clone()]
@@ -180,9 +189,15 @@ pub struct Notification {
     method: String,
     params: Params,
     null_id: bool,
+    too_deep: bool,
 }
 
 impl Notification {
+    /// Whether it is nested so deep that many readers of JSON fail on it.
+    pub fn is_too_deep(&self) -> bool {
+        self.too_deep
+    }
+
     /// The text of the message.
     pub fn text(&self) -> &str {
         &self.text
@@ -209,6 +224,7 @@ pub struct Response {
     text: String,
     id: ResponseId,
     outcome: Result<Range<usize>, RpcError>,
+    too_deep: bool,
     has_version: bool,
 }
 
@@ -235,8 +251,8 @@ impl Response {
 
     /// The result in the memory that the message came in, or the error.
     pub fn into_outcome(self) -> Result<Reply, RpcError> {
-        let Response { text, outcome, .. } = self;
-        outcome.map(|result| Reply { text, result })
+        let Response { text, outcome, too_deep, .. } = self;
+        outcome.map(|result| Reply { text, result, too_deep })
     }
 }
 
@@ -331,13 +347,24 @@ impl UnreadableMessage {
 pub struct Reply {
     text: String,
     result: Range<usize>,
+    too_deep: bool,
 }
 
 impl Reply {
     /// The reply with this JSON text.
     pub(crate) fn new(json: impl Into<String>) -> Self {
         let text = json.into();
-        Reply { result: 0..text.len(), text }
+        Reply { result: 0..text.len(), text, too_deep: false }
+    }
+
+    /// The same reply with another text, from which something was removed.
+    pub(crate) fn with_json(&self, json: String) -> Self {
+        Reply { too_deep: self.too_deep, ..Reply::new(json) }
+    }
+
+    /// Whether it is nested so deep that the component refuses it, and many readers of JSON fail on it.
+    pub(crate) fn is_too_deep(&self) -> bool {
+        self.too_deep
     }
 
     /// The JSON text.
@@ -409,6 +436,10 @@ impl fmt::Debug for Message {
     }
 }
 
+/// The most levels of a result; the component reads no more.
+const MAX_DEPTH: usize = 256;
+/// What is said of a message with more levels.
+pub(crate) const TOO_DEEP: &str = "nested deeper than 256 levels";
 const NO_MESSAGE: &str = "send an object with \"jsonrpc\", \"method\" and \"params\"";
 /// How much of either end of a text is searched for an id.
 const ENDS: usize = 256;

@@ -20,7 +20,7 @@ use super::message_log::MessageLog;
 use super::{Era, ServerEvent};
 use crate::config::secrets::Secrets;
 use crate::failure::{Failure, RequestError};
-use crate::rpc::{self, Reply};
+use crate::rpc::{self, Reply, TOO_DEEP};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::{self, Delivery, Outgoing, RequestId, ServerStream, Transport};
 use credential_filter::CredentialFilter;
@@ -158,7 +158,14 @@ impl Wire {
                 }
             }
         };
-        outcome.map_err(|failed| self.filter.failed(self.inbox.pending.explain(failed)))
+        match outcome {
+            // The component says so of the result of a call.
+            Ok(reply) if reply.is_too_deep() && method != "tools/call" => {
+                Err(RequestError::sent(Failure::Protocol(format!("the result of {method} is {TOO_DEEP}"))))
+            }
+            Ok(reply) => Ok(reply),
+            Err(failed) => Err(self.filter.failed(self.inbox.pending.explain(failed))),
+        }
     }
 
     /// Returns how many messages the server has sent.

@@ -45,8 +45,8 @@ fn secrets_are_in_no_output() {
     place.file("home/more.env", format!("FROM_FILE_TOKEN={}\n", WRITTEN[1]));
     let leaks = ["--api-key", "${PLANTED_ARGUMENT}", "http://user:${PLANTED_PASSWORD}@host/"];
     let env = json!({
-        "A_TOKEN": "${PLANTED_VARIABLE}", "QUOTES": "${PLANTED_QUOTES}", "ANSWER": "${input:answer}",
-        "LITERAL_PASSWORD": WRITTEN[0], "LINES": "${PLANTED_LINES}",
+        "A_TOKEN": "${PLANTED_VARIABLE}", "QUOTES_KEY": "${PLANTED_QUOTES}", "ANSWER": "${input:answer}",
+        "LITERAL_PASSWORD": WRITTEN[0], "LINES_KEY": "${PLANTED_LINES}",
     });
     let refused = json!({
         "url": "http://127.0.0.1:1/mcp?api_key=${PLANTED_QUERY}",
@@ -78,7 +78,7 @@ fn secrets_of_servers_that_nobody_has_started_are_in_no_output() {
     let shows = fixture_with("leaks", &[PLANTED[2].1, WRITTEN[0], WRITTEN[1]]);
     let servers = json!({
         "shows": shows,
-        "unused": {"command": "no-such-program", "env": {"A": "${PLANTED_VARIABLE}", "B": "${NO_SUCH_VARIABLE}", "C": "${file:key}"}},
+        "unused": {"command": "no-such-program", "env": {"A_TOKEN": "${PLANTED_VARIABLE}", "B": "${NO_SUCH_VARIABLE}", "C": "${file:key}"}},
         "off": {"command": "no-such-program", "enabled": false, "args": ["--api-key", WRITTEN[0]]},
     });
     let config = place.file("home/secrets.yaml", json!({"version": 1, "servers": servers}).to_string());
@@ -257,4 +257,47 @@ fn a_variable_for_one_server_does_not_reach_another() {
 fn steers(letter: char) -> bool {
     letter.is_control() && !matches!(letter, '\n' | '\t')
         || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(unix)]
+#[test]
+fn the_command_line_and_the_gateway_agree_on_what_is_a_secret() {
+    use crate::serving::Serving;
+    let env = json!({
+        "AREA": "${SOME_REGION}", "DB": "${SOME_HOST}", "ROOT": "${SOME_FOLDER}", "API_TOKEN": "${SOME_TOKEN}",
+        "NUMBER": "${GENERATED}",
+    });
+    let leaks = and(fixture_with("leaks", &["${SOME_FOLDER}/readme.txt"]), json!({"env": env}));
+    let place = Place::with(json!({"leaks": leaks}));
+    let shown =
+        [("SOME_REGION", "eu-west-1"), ("SOME_HOST", "db.example.com"), ("SOME_FOLDER", "/srv/shop/orders-2024")];
+    let hidden = [("SOME_TOKEN", "planted-token-1a7b"), ("GENERATED", "x7Gh29aBq41Zt")];
+    let place = shown.iter().chain(&hidden).fold(place, |place, (name, value)| place.set(name, value));
+    let texts = [
+        place.run(&["call", "leaks.do"]).ends(0).stdout,
+        place.run(&["call", "leaks.do", "--json"]).ends(0).stdout,
+        Serving::greet(&place, &[]).call("leaks__do").to_string(),
+    ];
+    for text in texts {
+        assert!(text.contains("/srv/shop/orders-2024/readme.txt"), "{text}");
+        for (name, value) in shown {
+            assert!(text.contains(value), "{name}: {text}");
+        }
+        for (name, value) in hidden {
+            assert!(!text.contains(value), "{name}: {text}");
+        }
+    }
+}
+
+#[test]
+fn the_name_of_a_server_is_masked_in_the_log() {
+    let token = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    let server = fixture_with("is-called", &[token]);
+    for (masking, is_shown) in [(json!({}), true), (json!({"groups": ["basic"]}), false)] {
+        let place = Place::configured(&json!({"version": 1, "masking": masking, "servers": {"s": server}}));
+        for format in ["text", "json"] {
+            let ran = place.run(&["tools", "-vvv", "--log-format", format]).ends(0).says("connected");
+            assert_eq!(ran.stderr.contains(token), is_shown, "{ran:#?}");
+        }
+    }
 }

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::place::{Place, and, demo};
+use crate::place::{Place, and, demo, fixture_with};
+#[cfg(unix)]
+use crate::serving::Serving;
 
 /// A program that writes these words, whatever it reads.
 fn writes(words: &str) -> Value {
@@ -122,5 +124,79 @@ fn access_lists_the_tools_that_read_resources() {
     for tool in ["list_resources", "read_resource"] {
         let row = rows.lines().find(|row| row.contains(tool)).unwrap_or_else(|| panic!("no {tool} in {rows}"));
         assert!(row.contains("allow"), "{row}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_nested_too_deep_is_never_forwarded_unread() {
+    let place = Place::with(json!({"deep": fixture_with("deep", &["500000"]), "flat": fixture_with("deep", &["200"])}));
+    let mut serving = Serving::greet(&place, &[]);
+    let refused = serving.call("deep__do");
+    let text = refused["result"]["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(text.contains("nested deeper than 256 levels"), "{refused}");
+    let failed = serving.call("deep__look").to_string();
+    assert!(failed.len() < 1000 && failed.contains("nested deeper than 256 levels"), "{failed}");
+    let read = serving.ask("resources/read", json!({"uri": "mem://page"})).to_string();
+    assert!(read.len() < 1000, "{}", &read[..1000]);
+    let passed = serving.call("flat__do").to_string();
+    assert!(passed.contains(&"[".repeat(200)), "{passed}");
+    let ran = place.run(&["call", "--json", "deep.do"]);
+    assert_eq!(ran.json()["code"], "result-too-large");
+}
+
+#[cfg(unix)]
+#[test]
+fn content_that_is_no_list_breaks_the_protocol_with_and_without_masks() {
+    for masking in [json!({}), json!({"groups": ["basic"]})] {
+        for content in [r#""text""#, r#"{"type":"text","text":"text"}"#] {
+            let server = fixture_with("answers-with", &[&format!(r#"{{"content":{content}}}"#)]);
+            let place = Place::configured(&json!({"masking": masking, "servers": {"s": server}}));
+            let answer = Serving::greet(&place, &[]).call("s__do").to_string();
+            assert!(answer.contains("expected a list as"), "{answer}");
+            let ran = place.run(&["call", "--json", "s.do"]);
+            assert!(ran.stdout.contains("expected a list as"), "{ran:?}");
+        }
+    }
+}
+
+#[test]
+fn structured_content_that_breaks_its_schema_is_told_in_the_trace_and_passed_on() {
+    let told = "structured content does not satisfy the outputSchema of its tool: ";
+    for (structured, problem) in [
+        (r#"{"n":1}"#, None),
+        (r#"{"n":"many"}"#, Some("n: expected integer")),
+        (r#"{"n":"1"}"#, Some("n: ")),
+        (r#"{"m":1}"#, Some("missing required property")),
+    ] {
+        for masking in [json!({}), json!({"groups": ["basic"]})] {
+            let result = format!(r#"{{"content":[{{"type":"text","text":"a"}}],"structuredContent":{structured}}}"#);
+            let server = fixture_with("answers-with", &[&result]);
+            let place = Place::configured(&json!({"masking": masking, "servers": {"s": server}}));
+            let ran = place.run(&["call", "--json", "s.do"]).ends(0);
+            let json = ran.json();
+            assert_eq!(json["structured"], serde_json::from_str::<Value>(structured).unwrap());
+            let trace = json["trace"].as_array().unwrap();
+            let note = trace.iter().filter_map(Value::as_str).find(|note| note.starts_with(told));
+            assert_eq!(note.is_some(), problem.is_some(), "{trace:?}");
+            assert!(note.unwrap_or_default().contains(problem.unwrap_or_default()), "{trace:?}");
+        }
+    }
+}
+
+#[test]
+fn the_group_hidden_takes_out_what_no_reader_sees_and_says_so() {
+    let text = "\u{1b}[31mred\u{1b}[0m in\u{200b}visible";
+    for (masking, shown, told) in [
+        (json!({}), text, false),
+        (json!({"groups": ["hidden"]}), "red invisible", true),
+        (json!({"groups": ["basic"]}), "red invisible", true),
+    ] {
+        let place = Place::configured(&json!({"masking": masking, "servers": {"demo": demo()}}));
+        let ran = place.run(&["call", "--json", "demo.echo", &json!({"text": text}).to_string()]).ends(0);
+        let json = ran.json();
+        assert_eq!(json["text"], shown);
+        let note = json!("taken out as hidden: 2 terminal sequences, 1 zero-width character");
+        assert_eq!(json["trace"].as_array().unwrap().contains(&note), told, "{json}");
     }
 }

@@ -56,6 +56,9 @@ TOOLS = {
         "type": "object", "properties": {"orders_id": {"type": "string", "enum": ["orders", "token-9f8e7d"]}},
     })],
     "names": [tool(name) for name in REST],
+    "answers-with": [tool("do", outputSchema={
+        "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"],
+    })],
     "describes": [tool("do", description="use password: hunter2hunter2", inputSchema={
         "type": "object",
         "properties": {"who": {"type": "string", "default": "bob@example.com", "description": "password: hunter2hunter2"}},
@@ -140,6 +143,17 @@ def call(request):
         # As many lines as it is asked for, to standard error.
         for number in range(request["params"]["arguments"]["lines"]):
             print(f"line {number} password: hunter2hunter2", file=sys.stderr, flush=True)
+    if HABIT == "answers-with":
+        # As it was given.
+        return print(f'{{"jsonrpc":"2.0","id":{json.dumps(request["id"])},"result":{REST[0]}}}', flush=True)
+    if HABIT == "deep":
+        levels = int(REST[0])
+        nested = "[" * levels + "]" * levels
+        # Once in a result, and once in an error.
+        said = f'"result":{{"content":[],"structuredContent":{nested}}}'
+        if request["params"]["name"] == "look":
+            said = f'"error":{{"code":-32000,"message":"no","data":{nested}}}'
+        return print(f'{{"jsonrpc":"2.0","id":{json.dumps(request["id"])},{said}}}', flush=True)
     if HABIT == "measures":
         return answer(request, text(f"{len(REST[0])} letters"))
     if HABIT == "forges-call":
@@ -180,6 +194,8 @@ def take(request):
         info = {"name": "fixture", "version": "1.2"}
         if HABIT == "steers":
             info["name"] = STEERING
+        if HABIT == "is-called":
+            info["name"] = REST[0]
         capabilities = {"tools": {}, "resources": {}, "prompts": {}, "logging": {}}
         result = {"protocolVersion": request["params"]["protocolVersion"], "capabilities": capabilities}
         result |= {"serverInfo": info, "instructions": STEERING if HABIT == "steers" else "Be kind."}
@@ -204,6 +220,10 @@ def take(request):
         uri = request["params"]["uri"]
         if HABIT == "steers":
             return answer(request, {"contents": [{"uri": uri, "text": STEERING}]})
+        if HABIT == "deep":
+            nested = "[" * int(REST[0]) + "]" * int(REST[0])
+            result = f'{{"contents":[{{"uri":"{uri}","text":"x","_meta":{{"a/b":{nested}}}}}]}}'
+            return print(f'{{"jsonrpc":"2.0","id":{json.dumps(request["id"])},"result":{result}}}', flush=True)
         if uri == "mem://blob":
             return answer(request, {"contents": [{"uri": uri, "mimeType": "image/png", "blob": "AAAAAAAA"}]})
         return answer(request, {"contents": [{"uri": uri, "text": f"this is {uri}"}]})

@@ -35,7 +35,7 @@ impl CredentialFilter {
     /// Removes credentials from a reply.
     pub(super) fn reply(&self, reply: Reply) -> Reply {
         match self.credentials().hide(reply.json()) {
-            Cow::Owned(clean) => Reply::new(clean),
+            Cow::Owned(clean) => reply.with_json(clean),
             Cow::Borrowed(_) => reply,
         }
     }

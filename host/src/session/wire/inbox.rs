@@ -17,8 +17,8 @@ use super::credential_filter::CredentialFilter;
 use super::pending::{PendingRequests, Progress, ResponseMatch};
 use crate::failure::{Failure, RequestError, RpcError};
 use crate::json;
-use crate::rpc::code::{INTERNAL_ERROR, METHOD_NOT_FOUND};
-use crate::rpc::{self, Message, Reply, ResponseId, UnreadableMessage};
+use crate::rpc::code::{INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND};
+use crate::rpc::{self, Message, Reply, ResponseId, TOO_DEEP, UnreadableMessage};
 use crate::session::handler::{Handler, ServerQuestion, Topic};
 use crate::session::listing::ListCache;
 use crate::session::message_log::MessageLog;
@@ -159,7 +159,15 @@ impl Inbox {
                 self.handle_response(id, exchange, outcome);
             }
             Message::Request(request) => {
-                self.handle_request(request.id(), request.method(), &self.filter.params(request.params()), exchange);
+                // What nobody can read is not passed on.
+                let params = if request.is_too_deep() { "{}" } else { request.params() };
+                let params = self.filter.params(params);
+                self.handle_request(request.id(), request.method(), &params, exchange, request.is_too_deep());
+            }
+            Message::Notification(notification) if notification.is_too_deep() => {
+                self.warn_limited(|| {
+                    warn!(method = notification.method(), "skipped a notification that is {TOO_DEEP}")
+                });
             }
             Message::Notification(notification) => {
                 let params = self.filter.params(notification.params().unwrap_or("{}"));
@@ -202,7 +210,14 @@ impl Inbox {
         }
     }
 
-    fn handle_request(&self, id: &str, method: &str, params: &RawValue, exchange: Option<RequestId>) {
+    fn handle_request(
+        &self,
+        id: &str,
+        method: &str,
+        params: &RawValue,
+        exchange: Option<RequestId>,
+        is_too_deep: bool,
+    ) {
         if self.handshake.get().is_some_and(|handshake| handshake.era == Era::Modern) {
             warn!(method, "ignored a request from the server: this protocol version has no server requests");
             return;
@@ -233,6 +248,7 @@ impl Inbox {
         let answer = async move {
             let _open = open;
             let outcome = match question {
+                _ if is_too_deep => Err(RpcError::new(INVALID_REQUEST, format!("the request is {TOO_DEEP}"))),
                 _ if ping => Ok(empty_object()),
                 _ if busy => Err(RpcError::new(INTERNAL_ERROR, "too many open questions")),
                 Some(question) => tokio::time::timeout(ANSWER_LIMIT, handler.answer(question))
