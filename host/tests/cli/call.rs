@@ -386,7 +386,8 @@ fn a_call_that_a_text_only_mentions_or_quotes_is_not_made_unless_that_is_asked_f
     let config = place.file("toolgate.yaml", json!({"servers": {"demo": demo()}}).to_string());
     let read = ["read", "--config", config.to_str().unwrap(), "--loose", "--json"];
     let text = "Not demo.add(a=1, b=2).\n> demo.add(a=1, b=2)\n\n`demo.add(a=1, b=2)`\n```\ndemo.add(a=1, b=2)\n```\n";
-    let standing = each(&place.feed(&read, text).ends(0).json(), "/standing");
+    let strict = place.feed(&read, text).ends(0).json();
+    let standing = each(&strict, "/standing");
     assert_eq!(standing, ["inline", "quoted", "own-line", "fenced"]);
     place.run(&["call", "demo.add", "--loose"]).ends(2);
 }
