@@ -111,12 +111,18 @@ fn what_has_no_end_or_is_no_text_is_refused() {
     let place = Place::with(json!({"demo": demo()}));
     place.file("work/bytes", b"text: \xff\xfe");
     for (arguments, told) in [
-        (&["call", "demo.echo", "@/dev/zero"][..], "the arguments in /dev/zero cannot be read: larger than 16 MiB"),
+        (&["call", "demo.echo", "@/dev/zero"][..], "the arguments in /dev/zero cannot be read: not a regular file"),
         (&["call", "demo.echo", "@bytes"], "it is not UTF-8 text: byte 7 belongs to no character"),
-        (&["call", "--text", "/dev/zero"], "the text in /dev/zero cannot be read: larger than 16 MiB"),
-        (&["read", "/dev/zero"], "larger than 16 MiB"),
-        (&["route", "demo.add", "1", "--servers", "/dev/zero"], "the servers in /dev/zero cannot be read: larger than"),
-        (&["route", "demo.add", "1", "--schema", "/dev/zero"], "the schema in /dev/zero cannot be read: larger than"),
+        (&["call", "--text", "/dev/zero"], "the text in /dev/zero cannot be read: not a regular file"),
+        (&["read", "/dev/zero"], "not a regular file"),
+        (
+            &["route", "demo.add", "1", "--servers", "/dev/zero"],
+            "the servers in /dev/zero cannot be read: not a regular file",
+        ),
+        (
+            &["route", "demo.add", "1", "--schema", "/dev/zero"],
+            "the schema in /dev/zero cannot be read: not a regular file",
+        ),
     ] {
         place.run(arguments).ends(2).says(told);
     }
@@ -144,7 +150,7 @@ fn a_call_ends_with_a_code_for_each_way_to_fail() {
         (&["wipes.wipe"], 5, "declined: "),
         (&["refuses.do"], 1, "rpc-error: MCP tool execution failed: the back end is away"),
         (&["away.do"], 3, "\"no-such-program-here\" was not found in PATH"),
-        (&["unset.do"], 3, "variable \"NOT_SET_HERE\" is not set"),
+        (&["unset.do"], 2, "variable \"NOT_SET_HERE\" is not set"),
         (&["dies.do"], 4, "outcome unknown"),
         (&["slow.do"], 4, "outcome unknown: no answer from server \"slow\" in time"),
         (&["slow.look"], 6, "timeout: "),
@@ -383,8 +389,7 @@ fn a_call_that_a_text_only_mentions_or_quotes_is_not_made_unless_that_is_asked_f
     // A mention that cannot be read keeps no other call from being made.
     let text = "The page has <tool_call>{\"name\": \"add\", \"arg\n\ndemo.add(a=1, b=2)";
     assert_eq!(place.feed(&["call", "--text", "-"], text).ends(0).stdout, "Observation: 3\n");
-    let config = place.file("toolgate.yaml", json!({"servers": {"demo": demo()}}).to_string());
-    let read = ["read", "--config", config.to_str().unwrap(), "--loose", "--json"];
+    let read = ["read", "--loose", "--json"];
     let text = "Not demo.add(a=1, b=2).\n> demo.add(a=1, b=2)\n\n`demo.add(a=1, b=2)`\n```\ndemo.add(a=1, b=2)\n```\n";
     let strict = place.feed(&read, text).ends(0).json();
     let standing = each(&strict, "/standing");

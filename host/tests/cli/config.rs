@@ -259,7 +259,7 @@ fn values_are_filled_in_from_variables() {
     let file = place.file("home/mcp.json", content.to_string());
     place.run(&tools(&file)).ends(0).prints("demo__echo");
     let unanswered = Place::new().set("PROGRAM", TOOLGATE);
-    unanswered.run(&tools(&file)).ends(3).says("word");
+    unanswered.run(&tools(&file)).ends(2).says("word");
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn a_pipe_in_place_of_a_file_is_refused_at_once() {
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let pipe = pipe.to_str().unwrap();
     for args in [
-        &["component", "--logic", pipe][..],
+        &["route", "demo__add", "{}", "--logic", pipe][..],
         &["route", "demo__add", "{}", "--servers", pipe],
         &["route", "demo__add", "{}", "--schema", pipe],
         &["read", pipe],

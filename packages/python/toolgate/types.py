@@ -30,7 +30,7 @@ Phase = Literal[
 ]
 """How far a request got before it failed.
 
-- `"not-sent"`: No byte can have reached the server.
+- `"not-sent"`: The server cannot have acted on the request: no whole request reached it, or it turned the request away unread.
 - `"sent"`: The server may have acted on the request.
 """
 
@@ -204,6 +204,22 @@ CallForm = Literal[
 - `"bar-mark"`: A call after a mark between bars, such as `<|tool_call|>`.
 - `"python-tag"`: A call after `<|python_tag|>`.
 - `"tool-code"`: A call in a `tool_code` tag or code fence.
+"""
+
+Standing = Literal[
+    "own-line",
+    "fenced",
+    "marked",
+    "inline",
+    "quoted",
+]
+"""How a call stands in its text. In the first three ways it stands for itself.
+
+- `"own-line"`: On lines of its own.
+- `"fenced"`: In a code fence, on lines of its own.
+- `"marked"`: In tags, after a mark or under a label, with nothing else on its lines.
+- `"inline"`: In a sentence, or beside other words: the text may only mention it.
+- `"quoted"`: In a quotation: between quotation marks or backticks in a sentence, after `>`, or in an element such as `<blockquote>`.
 """
 
 Action = Literal[
@@ -707,11 +723,14 @@ class ReadCall(Record):
     """A call in a text."""
 
     name: str
-    """The name of the tool as written, without `functions.` before it."""
+    """The name of the tool as written, without `functions.` before it, or that of the only known tool which it can
+    mean: in other case, with blanks or backticks, or with `-` for `_`."""
     arguments: Json
     """The arguments, as a JSON object."""
     form: CallForm
     """How the call is written."""
+    standing: Standing
+    """How the call stands in the text."""
     start: U64
     """The byte of the text at which the call begins."""
     end: U64
@@ -813,7 +832,8 @@ class RuleSet(Record):
     """Lists of rules. Each list is looked at in order, up to a rule that allows the call; of all rules that fit, one
     that denies counts before one that asks."""
     results: list[ResultRule] = fresh(lambda: [])
-    """What results mean; the entry with a tool's name counts, or else the one with the longest glob."""
+    """What results mean. The labels of all entries that match a tool add up; the entry with its name says what is
+    trusted, or else the one with the longest glob."""
     known: list[str] = fresh(lambda: [])
     """Values that every agent knows: whole ones, domains as `@example.com`, and URLs up to a slash."""
 
@@ -822,9 +842,9 @@ class RuleError(Record):
     """The reason why rules cannot be used."""
 
     rule: str
-    """The name of the rule."""
+    """The name of the rule; empty for an entry of `results`."""
     at: U32
-    """The byte of its condition at which it goes wrong."""
+    """The byte of its condition at which it goes wrong; zero if its tools are wrong."""
     message: str
     """What is wrong there."""
 
@@ -846,7 +866,9 @@ class AgentContext(Record):
     """What an agent has seen, and what it may send."""
 
     labels: list[str] = fresh(lambda: [])
-    """The labels of what it has seen."""
+    """The labels of what it has seen. `written:SERVER` is one of an agent with the label `untrusted` that sent the
+    server text of its own since, in arguments, answers to its questions or otherwise: trusted results of this server
+    teach nothing any more, but their trusted fields do."""
     known: list[KnownValue] = fresh(lambda: [])
     """The values that it knows, the least recently used first."""
 
@@ -1067,7 +1089,8 @@ class ToolResult(Record):
     """The structured content, masked."""
     more: Union[Json, None] = None
     """All other members of the result, such as `_meta`, masked, as one object; `none` if there are none, or if the
-    result was forwarded or passed through."""
+    result was forwarded or passed through. If the call was refused, `toolgate/refusal` in `_meta` has the code as
+    `code`, the name of the rule as `rule`, and when a limit lets calls through again as `retryAfterMs`."""
     answer: Union[Json, None] = None
     """The whole result as the server wrote it, masked and cut, if it is passed through."""
     is_error: bool
@@ -1083,8 +1106,9 @@ class ToolResult(Record):
     trace: Trace = fresh(lambda: [])
     """The trace of all decisions."""
     learned: Union[AgentContext, None] = None
-    """What the result taught, to add to the agent's context before the caller gets the result; not if the agent has
-    the label `written:SERVER` by then, because it wrote something to the server meanwhile."""
+    """What the result taught, to add to the agent's context before the caller gets the result; not if the agent
+    wrote something to the server after the circumstances of the call were reported, so that it got the label
+    `written:SERVER` then or would have got it once more."""
 
 
 class Summary(Record):
@@ -1210,6 +1234,7 @@ PolicyError = Union[
     Case[Literal["duplicate-server"], str],
     Case[Literal["bad-server-id"], str],
     Case[Literal["ambiguous-grant"], AmbiguousGrant],
+    Case[Literal["bad-glob"], str],
 ]
 """The reason why a policy is not valid.
 
@@ -1218,6 +1243,7 @@ PolicyError = Union[
 - `"duplicate-server"`: Two servers have this id.
 - `"bad-server-id"`: This server id is not of the form `[A-Za-z0-9_-]+`.
 - `"ambiguous-grant"`: A capability is ambiguous in this configuration.
+- `"bad-glob"`: A name or glob of a tool can never match, because it is written in another syntax; the text says why. A list that restricts tools would leave them open.
 """
 
 LifecycleEvent = Union[
@@ -1284,6 +1310,7 @@ ReadingError = Union[
     Case[Literal["ambiguous"], AmbiguousCall],
     Case[Literal["unnamed"], UnnamedArgument],
     Case[Literal["incomplete"], U64],
+    Case[Literal["malformed"], U64],
     Case[Literal["tangled"], U64],
 ]
 """The reason why a text cannot be read.
@@ -1294,6 +1321,7 @@ ReadingError = Union[
 - `"ambiguous"`: A call has two readings.
 - `"unnamed"`: A call has an argument without a name.
 - `"incomplete"`: The text ends inside the call that begins at this byte.
+- `"malformed"`: The arguments of the call that begins at this byte are broken JSON.
 - `"tangled"`: The text has so many beginnings of calls without an end, up to this byte, that reading it would take too long.
 """
 
@@ -1328,6 +1356,7 @@ SettingsError = Union[
     Case[Literal["masks"], MaskError],
     Case[Literal["unknown-server"], str],
     Case[Literal["rules"], RuleError],
+    Case[Literal["rule-tools"], RuleError],
 ]
 """The reason why a gate cannot be built.
 
@@ -1335,6 +1364,7 @@ SettingsError = Union[
 - `"masks"`: The masks are not valid.
 - `"unknown-server"`: There are settings for this server, but it is not configured.
 - `"rules"`: The condition of a rule is not valid.
+- `"rule-tools"`: The tools of a rule, or of an entry of `results`, are not valid: no tool could have such a name, so that the rule would never apply.
 """
 
 Directive = Union[
@@ -1356,7 +1386,7 @@ Directive = Union[
 - `"reconnect"`: Open a new session with this server, then report `reconnected` or `failed`.
 - `"reauthenticate"`: Get a new authorization for this server, then report `authenticated` or `failed`.
 - `"wait"`: Wait for a time from this range, then report `waited`.
-- `"circumstances"`: Report the `circumstances` of the call, or `failed`; the values that the agent knows are needed only if this is true.
+- `"circumstances"`: Report the `circumstances` of the call, or `failed`; the values that the agent knows are needed only if this is true. It may come once more for them.
 - `"count"`: Count the call for these rules, which have limits, then report `counted` or `failed`.
 - `"ask"`: Ask a person, then report `approved` or `unasked`.
 - `"condense"`: Save or summarize a text as requested, then report `condensed`, without the parts that failed.
@@ -1440,7 +1470,7 @@ FUNCTIONS: dict[str, tuple[list[Any], Any, Any]] = {
     "masking#[method]masker.mask-json": ([Any, Json], Json, None),
     "masking#pattern-names": ([], list[str], None),
     "masking#group-names": ([], list[str], None),
-    "reading#read-calls": ([str, list[KnownTool]], list[ReadCall], ReadingError),
+    "reading#read-calls": ([str, list[KnownTool], bool], list[ReadCall], ReadingError),
     "recovery#classify": ([Failure, RecoveryContext], RecoveryDecision, None),
     "rules#known-values": ([list[str]], list[KnownValue], None),
     "search#find": ([list[Offered], list[str], U32], list[list[SearchHit]], None),

@@ -70,24 +70,26 @@ pub(super) fn compare_rules(before: &[RuleConfig], after: &[RuleConfig], found: 
 
 /// Compares what results mean, by their patterns.
 fn compare_results(before: &[ResultConfig], after: &[ResultConfig], found: &mut LoosenedRules) {
+    let own = format!("{RESOURCE_SERVER}.");
     for ResultConfig { rule: old, .. } in before {
         let tools = &old.tools;
         let new = after.iter().find(|new| new.rule.tools == *tools).map(|new| &new.rule);
         let labels = new.map(|new| new.labels.as_slice()).unwrap_or_default();
-        let gone = old.labels.iter().filter(|label| !labels.contains(label));
-        gone.for_each(|label| found.add(format!("results of {tools:?} no longer give the label {label:?}")));
+        let gives_all = tools.starts_with(&own) && !has_own_entry(after);
+        for label in &old.labels {
+            let is_left = labels.contains(label) || gives_all && is_given(after, label);
+            found.add_if(!is_left, &format!("results of {tools:?} no longer give the label {label:?}"));
+        }
         // The next closest entry says now what is trusted.
         let is_more_trusted =
             after.iter().any(|other| may_overlap(&other.rule.tools, tools) && trusts_more(&other.rule, old));
         found
             .add_if(new.is_none() && is_more_trusted, &format!("results of {tools:?} may be trusted by another entry"));
     }
-    let own = format!("{RESOURCE_SERVER}.");
-    let says_own = |results: &[ResultConfig]| results.iter().any(|result| result.rule.tools.starts_with(&own));
     let has_labels = before.iter().any(|result| !result.rule.labels.is_empty());
     // Without an entry of their own, they give all labels that there are.
     found.add_if(
-        has_labels && says_own(after) && !says_own(before),
+        has_labels && has_own_entry(after) && !has_own_entry(before),
         &format!("results of \"{own}*\" no longer give the labels of all results"),
     );
     for ResultConfig { rule: new, .. } in after {
@@ -98,6 +100,17 @@ fn compare_results(before: &[ResultConfig], after: &[ResultConfig], found: &mut 
         let added = new.trusted_fields.iter().filter(|field| !fields.contains(field));
         added.for_each(|field| found.add(format!("results of {tools:?} have the trusted field {field:?}")));
     }
+}
+
+/// Reports whether there is an entry for the gate's own tools; without one, their results give all labels that there are.
+fn has_own_entry(results: &[ResultConfig]) -> bool {
+    let own = format!("{RESOURCE_SERVER}.");
+    results.iter().any(|result| result.rule.tools.starts_with(&own))
+}
+
+/// Reports whether any results give a label.
+fn is_given(results: &[ResultConfig], label: &String) -> bool {
+    results.iter().any(|result| result.rule.labels.contains(label))
 }
 
 /// Reports whether an entry trusts something that another one does not.

@@ -162,7 +162,7 @@ fn rules_that_see_arguments_are_compared() {
         ),
         (
             "results: {\"a.*\": {labels: [x]}}",
-            "results: {\"a.*\": {labels: [x]}, toolgate.read_resource: {labels: [y]}}",
+            "results: {\"a.*\": {labels: [x]}, toolgate.read_resource: {labels: [x]}}",
             "results of \"toolgate.*\" no longer give the labels of all results",
         ),
         ("{}", "context: {scope: session}", "context.scope is session instead of principal"),

@@ -168,7 +168,7 @@ mod tests {
             (r#"{"action":"eve"}"#, "action|eve"),
             (r#"{"action":"accept","_meta":{"x":"eve"}}"#, "_meta|x|eve"),
             (r#"["eve"]"#, r#"["eve"]"#),
-            (r#"{"action":"accept","content":{"sure":[[[[[[[[[[[[[[[[[true]]]]]]]]]]]]]]]]]}}"#, "[true]"),
+            (r#"{"action":"accept","content":{"sure":[[[[[[[[[[[[[[[[[true]]]]]]]]]]]]]]]]]}}"#, "true"),
         ] {
             assert_eq!(texts(Topic::Elicitation, FORM, answer), expected, "{answer}");
         }
