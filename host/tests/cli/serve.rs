@@ -36,7 +36,7 @@ fn what_was_asked_is_answered_though_the_input_has_ended() {
 
 #[test]
 fn a_tool_that_is_new_is_logged_by_default_and_once() {
-    let place = Place::with(json!({"a": fixture("list-changed")}));
+    let place = Place::with(json!({"a": fixture("grows")}));
     let mut serving = Serving::greet(&place, &[]);
     assert_eq!(serving.tools(), ["a__grow"]);
     assert_eq!(serving.call("a__grow")["result"]["content"][0]["text"], "grown_1");
@@ -47,7 +47,7 @@ fn a_tool_that_is_new_is_logged_by_default_and_once() {
 
     // Each client has a view of its own, and all of them see the same tools.
     let tokens = json!([{"principal": "ann", "token": ANN}, {"principal": "bob", "token": BOB, "servers": ["a"]}]);
-    let place = Place::configured(&json!({"servers": {"a": fixture("list-changed")}, "gateway": {"tokens": tokens}}));
+    let place = Place::configured(&json!({"servers": {"a": fixture("grows")}, "gateway": {"tokens": tokens}}));
     let serving = Serving::start(&place, &["--http", "127.0.0.1:0"]);
     let address = serving.address();
     let clients = [ANN, BOB].map(|token| {

@@ -81,6 +81,8 @@ def tools_for(capabilities):
 
 
 def listing(kind):
+    if kind == "tools" and HABIT == "grows":
+        return [tool("grow"), *(tool(f"grown_{n}") for n in range(1, len(KEPT) + 1))]
     if kind == "tools":
         return TOOLS.get(HABIT, [tool("do"), tool("look", annotations={"readOnlyHint": True})])
     if kind == "resources":
@@ -129,6 +131,10 @@ def call(request):
         open(REST[0], "w").close()
         while not os.path.exists(REST[1]):
             time.sleep(0.005)
+    if HABIT == "grows":
+        KEPT.append("grown")
+        say({"method": "notifications/tools/list_changed"})
+        return answer(request, text(f"grown_{len(KEPT)}"))
     if HABIT in ("notes-calls", "wants-input"):
         note(json.dumps(request["params"]))
     if HABIT == "wants-input" and "inputResponses" not in request["params"]:

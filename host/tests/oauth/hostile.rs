@@ -135,11 +135,15 @@ async fn a_page_for_consent_is_opened_only_if_a_browser_may_show_it() {
 
 #[tokio::test]
 async fn who_does_not_say_that_it_checks_the_proof_of_a_code_gets_none() {
-    let plain = || vec![("code_challenge_methods_supported", "plain".to_owned())];
-    for (claims, omits) in [(Vec::new(), vec!["code_challenge_methods_supported"]), (plain(), Vec::new())] {
+    // What is no list cannot be read.
+    let plain = vec![("code_challenge_methods_supported", "plain".to_owned())];
+    for (claims, omits, told) in [
+        (Vec::new(), vec!["code_challenge_methods_supported"], "`code_challenge_methods_supported` with S256"),
+        (plain, Vec::new(), "none published usable metadata"),
+    ] {
         let bench = Bench::new(Rules { claims, omits, ..Rules::default() }).await;
         let text = bench.needs_auth("read").await;
-        assert!(text.contains("PKCE") || text.contains("code_challenge_methods_supported"), "{text}");
+        assert!(text.contains(told), "{text}");
         assert_eq!((bench.asked(), bench.world.seen("issuer /register").len()), (0, 0));
     }
     // Without a person, no code is given that could be stolen.
