@@ -128,7 +128,7 @@ async fn a_call_that_outlasts_the_end_is_answered_by_whether_it_may_have_run() {
         (unsafe_call, "outcome-unknown", UNKNOWN),
         (running, "outcome-unknown", "check before calling it again (the gateway was stopped)"),
         (read_only, "timeout", "failed: no answer from server \"s\" in time (the gateway was stopped)"),
-        (queued, "timeout", "failed: no answer from server \"one\" in time (the gateway was stopped)"),
+        (queued, "timeout", "no answer from server \"one\" in time (the gateway was stopped)"),
     ] {
         let answer = read(stream).await;
         assert_eq!(answer["result"]["_meta"]["toolgate/outcome"]["code"], code, "{answer}");
