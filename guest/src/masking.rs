@@ -118,7 +118,8 @@ impl Masker {
         for (pattern, wanted) in PATTERNS.iter().zip(wanted) {
             for (number, rule) in (by_rule.len()..).zip(pattern.rules) {
                 // An unmistakable token is masked by every group.
-                if !wanted && !(in_group && rule.is_in_all_groups()) {
+                let is_looked_for = wanted || in_group && rule.is_in_all_groups();
+                if !is_looked_for {
                     by_rule.push(None);
                     continue;
                 }

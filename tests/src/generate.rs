@@ -388,7 +388,9 @@ pub fn execute(rng: &mut Rng, ending: usize) -> Value {
         }
         9 => failed("restart-in-progress", "not-sent"),
         10 => failed("restart-failed", "not-sent"),
-        11 => json!([{"failed": {"kind": "http", "status": 401}}, {"failed": {"kind": "needs-auth"}}]),
+        11 => {
+            json!([{"failed": {"kind": "http", "status": 401, "phase": "not-sent"}}, {"failed": {"kind": "needs-auth"}}])
+        }
         12 => json!([{"failed": {"kind": "rpc", "code": rng.below(100), "message": mask_text(rng)}}]),
         13 => failed("timeout", "not-sent"),
         14 => json!(["cancelled"]),

@@ -257,7 +257,7 @@ fn is_odd(byte: &u8) -> bool {
 /// Reports whether one of eight bytes may be odd; a byte below a blank always may.
 fn may_be_odd(word: u64) -> bool {
     let below_blank = word.wrapping_sub(EACH * 0x20);
-    let is_delete = (word ^ EACH * 0x7f).wrapping_sub(EACH);
+    let is_delete = (word ^ (EACH * 0x7f)).wrapping_sub(EACH);
     (below_blank | is_delete | word) & (EACH * 0x80) != 0
 }
 

@@ -102,7 +102,8 @@ fn look_ahead(text: &str, constructs: &[Construct]) -> Vec<bool> {
         let gap = &text[construct.end..next.map_or(text.len(), |next| next.start.max(construct.end))];
         let line = gap.split('\n').next().unwrap_or_default();
         let goes_on = line.len() == gap.len() && next.is_some_and(|next| next.kind != ConstructKind::Thought);
-        after[place] = is_decoration(line, Side::After) && !(goes_on && !after[place + 1]);
+        let is_free_to_end = !goes_on || after[place + 1];
+        after[place] = is_free_to_end && is_decoration(line, Side::After);
     }
     after
 }

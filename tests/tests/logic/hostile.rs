@@ -76,7 +76,8 @@ fn too_many_values_and_too_many_bytes_are_refused() {
     eval::run(logic, huge.as_bytes(), &mut output).unwrap();
     let output = String::from_utf8(output).unwrap();
     let answers: Vec<&str> = output.lines().collect();
-    assert_eq!(answers, [r#"{"error":"the line is longer than 67108864 bytes"}"#, r#"{"ok":5000}"#]);
+    let refused = r#"{"error":"the line is longer than 67108864 bytes","code":"invalid-line","trace":[]}"#;
+    assert_eq!(answers, [refused, r#"{"ok":5000}"#]);
 }
 
 #[test]
