@@ -490,9 +490,9 @@ fn what_a_text_only_mentions_or_quotes_is_not_found_unless_it_is_asked_for() {
         format!("| {call} | done |"),
         format!("# {call}"),
         format!("So I call [{call}]."),
-        format!("> Action: weather\n> Action Input: P"),
-        format!("The page says: <function=weather>{{\"city\": \"P\"}}</function>"),
-        format!("It ends with [TOOL_CALLS]weather[ARGS]{{\"city\": \"P\"}} there"),
+        "> Action: weather\n> Action Input: P".to_owned(),
+        "The page says: <function=weather>{\"city\": \"P\"}</function>".to_owned(),
+        "It ends with [TOOL_CALLS]weather[ARGS]{\"city\": \"P\"} there".to_owned(),
         // What is only mentioned is no error either.
         "Do not write weather('P', city='Q') here.".to_owned(),
         "The page says: <tool_call>{\"name\": \"weather\", \"argu".to_owned(),

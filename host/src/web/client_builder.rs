@@ -35,7 +35,7 @@ pub(crate) enum Pooling {
 /// A client of one site.
 pub(crate) enum SiteClient {
     /// Without TLS and proxy.
-    Direct(DirectClient),
+    Direct(Box<DirectClient>),
     /// With TLS, or through a proxy.
     General(Client),
 }
@@ -82,10 +82,11 @@ pub(super) async fn site_client(
     tls::check_files(&site.tls)?;
     if let Some(path) = &site.socket {
         let client = DirectClient::over_socket(path.clone(), site.connect_timeout, pooling);
-        return Ok(SiteClient::Direct(client));
+        return Ok(SiteClient::Direct(Box::new(client)));
     }
     if proxies.proxy_for(address).is_none() {
-        return Ok(SiteClient::Direct(DirectClient::over_tcp(None, site.connect_timeout, pooling)));
+        let client = DirectClient::over_tcp(None, site.connect_timeout, pooling);
+        return Ok(SiteClient::Direct(Box::new(client)));
     }
     proxied_client(builder)
 }

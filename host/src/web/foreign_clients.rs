@@ -79,7 +79,7 @@ impl ForeignClients {
                     ClientRoute::Guarded(zone) => Some(zone),
                 };
                 let client = DirectClient::over_tcp(zone, self.site.connect_timeout, Pooling::Keep);
-                return Ok(SiteClient::Direct(client));
+                return Ok(SiteClient::Direct(Box::new(client)));
             }
             let builder = client_builder::builder(&self.site, self.version, &self.proxies);
             let builder = match route {
