@@ -185,7 +185,7 @@ class Calls(unittest.IsolatedAsyncioTestCase):
     async def test_calls_are_read_from_a_text(self):
         text = "I look first.\nAction: shop.look\nAction Input: {}\n"
         [read] = self.logic.read_calls(text, await self.gate.tools())
-        self.assertEqual((read.name, read.arguments, read.form), ("shop.look", "{}", "react"))
+        self.assertEqual((read.name, read.arguments, read.form), ("shop__look", "{}", "react"))
         await self.check(read.name, read.arguments, "ok", 1)
 
     async def test_a_setting_holds_by_its_name_in_python(self):
