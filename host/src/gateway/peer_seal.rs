@@ -4,6 +4,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,8 @@ use crate::store::StoreError;
 #[derive(Default)]
 pub(super) struct PeerSeal {
     seen: Mutex<SeenNumbers>,
+    /// When this replica last began to listen, in seconds since 1970.
+    listening_since: AtomicU64,
     /// The reasons for refusals that were logged already.
     reported: Mutex<HashSet<RefusedMessage>>,
 }
@@ -56,6 +59,9 @@ pub(super) enum RefusedMessage {
     /// It is too old, or from the future.
     #[error("it was sent more than a minute ago, or ahead of time: compare the clocks of the replicas")]
     WrongTime,
+    /// It is from before this replica listened, so it was held back.
+    #[error("it was sent before this replica listened, and held back since: compare the clocks of the replicas")]
+    HeldBack,
     /// It came before.
     #[error("it was sent again")]
     Repeated,
@@ -107,6 +113,15 @@ impl Replica {
         Ok(())
     }
 
+    /// Notes that messages arrive from now on. What was sent before is missed; nobody may keep it and bring it later.
+    pub(super) fn note_listening(&self) {
+        self.note_listening_at(now());
+    }
+
+    fn note_listening_at(&self, now: u64) {
+        self.peers.listening_since.store(now, Ordering::SeqCst);
+    }
+
     /// Returns the message that another replica sent. One that does not count is logged, each reason once.
     pub(super) fn read_message(&self, text: &str) -> Option<PeerMessage> {
         match self.open_message(text, now(), Instant::now()) {
@@ -137,6 +152,10 @@ impl Replica {
         }
         if envelope.at.abs_diff(now) > MAX_MESSAGE_AGE.as_secs() {
             return Err(RefusedMessage::WrongTime);
+        }
+        let since = self.peers.listening_since.load(Ordering::SeqCst);
+        if envelope.at.saturating_add(MAX_CLOCK_LAG.as_secs()) < since {
+            return Err(RefusedMessage::HeldBack);
         }
         lock(&self.peers.seen).note(envelope.number, clock)?;
         Ok(envelope.message)
@@ -184,6 +203,8 @@ fn now() -> u64 {
 const PURPOSE: &str = "message between replicas";
 /// How old a message may be, and how far ahead the clock of its sender.
 const MAX_MESSAGE_AGE: Duration = Duration::from_secs(60);
+/// How far the clock of a sender may be behind that of a replica which has just begun to listen.
+const MAX_CLOCK_LAG: Duration = Duration::from_secs(2);
 /// How many numbers are remembered.
 const MAX_NUMBERS: usize = 1 << 17;
 
@@ -202,6 +223,18 @@ mod tests {
 
     fn message() -> PeerMessage {
         PeerMessage::Ended { session: "s".to_owned(), rest: u64::MAX }
+    }
+
+    #[test]
+    fn a_message_that_was_held_back_while_nobody_listened_does_not_count_later() {
+        let [one, other] = [&["k"][..], &["k"]].map(replica);
+        let (at, clock) = (1_000_000, Instant::now());
+        let early = one.seal_message(None, message(), at).unwrap();
+        let late = one.seal_message(None, message(), at + 8).unwrap();
+        other.note_listening_at(at + 10);
+        assert_eq!(other.open_message(&early, at + 11, clock).err(), Some(RefusedMessage::HeldBack));
+        assert!(other.open_message(&late, at + 11, clock).is_ok(), "its clock may be a little behind");
+        assert_eq!(other.open_message(&early, at + 11, clock).err(), Some(RefusedMessage::HeldBack));
     }
 
     #[test]

@@ -39,7 +39,12 @@ async fn listen_once(replica: &Arc<Replica>, state: Option<&Arc<HttpState>>) {
     let mut ask_ended_at = None;
     loop {
         let message = tokio::select! {
-            message = messages.recv() => message,
+            message = messages.recv() => {
+                if matches!(message, Some(StoreMessage::Joined)) {
+                    replica.note_listening();
+                }
+                message
+            }
             () = wait_until(ask_ended_at) => Some(StoreMessage::Joined),
         };
         match message {
