@@ -15,7 +15,7 @@ pub(super) fn likely_mails(text: &str) -> Vec<String> {
 }
 
 fn add_mails(text: &str, found: &mut Found) {
-    if !text.contains('@') {
+    if !text.contains('@') && !text.contains(ENCODED) {
         return;
     }
     let ends = |sign: char| sign.is_whitespace() || "<>,;|".contains(sign);
@@ -24,10 +24,17 @@ fn add_mails(text: &str, found: &mut Found) {
             Some(start) if start.eq_ignore_ascii_case(MAIL_SCHEME) => add_link(&piece[MAIL_SCHEME.len()..], found),
             _ => add_piece(piece, found),
         }
+        // Programs of mail decode such a word, and it may be an address.
+        if piece.contains(ENCODED) {
+            found.add(&piece.to_lowercase());
+        }
     }
     add_spread(text, found);
+    add_bracketed(text, found);
 }
 
+/// The beginning of a word in another encoding (RFC 2047).
+const ENCODED: &str = "=?";
 /// The scheme of links that begin a mail.
 const MAIL_SCHEME: &str = "mailto:";
 /// The punctuation around a word of a sentence.
@@ -53,7 +60,7 @@ fn add_piece(piece: &str, found: &mut Found) {
         return;
     }
     // Words in another encoding, and letters beyond ASCII, become other signs in some programs.
-    if piece.contains("=?") || !local.is_ascii() {
+    if piece.contains(ENCODED) || !local.is_ascii() {
         found.add(&local.to_lowercase());
     }
     // A comment, a quotation, a route or a second address ends at an odd sign. `%` and `!` lead a mail from host to host.
@@ -84,9 +91,12 @@ fn add_spread(text: &str, found: &mut Found) {
     for (at, _) in text.match_indices('@') {
         let (before, behind) = (text[..at].trim_end(), text[at + 1..].trim_start());
         let is_spread = before.len() < at || behind.len() < text.len() - at - 1;
+        if !is_spread {
+            continue;
+        }
         let local = before.rsplit(char::is_whitespace).next().unwrap_or_default();
         let host = behind.split(char::is_whitespace).next().unwrap_or_default();
-        if is_spread && !local.is_empty() && !host.is_empty() {
+        if !local.is_empty() && !host.is_empty() {
             add_piece(format!("{local}@{host}").trim_matches(OUTER), found);
         }
     }
@@ -103,6 +113,17 @@ fn add_spread(text: &str, found: &mut Found) {
         words.first().is_some_and(|first| first.contains('@')) && !words[1..].iter().any(|word| word.contains('@'));
     if begins && words.len() > 1 && text.len() <= MAX_ADDRESS && !text.contains(['<', ',', ';', '|']) {
         add_piece(&words.concat(), found);
+    }
+}
+
+/// Adds what stands between angle brackets, without its blanks: old programs drop them within an address.
+fn add_bracketed(text: &str, found: &mut Found) {
+    for part in text.split('<').skip(1) {
+        let inner = part.split('>').next().unwrap_or(part);
+        if inner.len() <= MAX_ADDRESS && inner.contains('@') && inner.contains(char::is_whitespace) {
+            let joined: String = inner.split_whitespace().collect();
+            add_piece(&joined, found);
+        }
     }
 }
 

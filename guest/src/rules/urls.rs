@@ -96,10 +96,34 @@ fn add_from_word(word: &str, found: &mut Found) {
     if has_url {
         return;
     }
-    for decoded in readings(word).iter().skip(1) {
-        tokens(decoded).filter(|token| is_likely_url(token)).for_each(|token| found.add(token));
+    let read = readings(word);
+    for decoded in read.iter().skip(1) {
+        for token in tokens(decoded) {
+            if is_likely_url(token) {
+                found.add(token);
+                has_url = true;
+            }
+        }
+    }
+    if !has_url {
+        read.iter().for_each(|read| add_behind_signs(read, found));
     }
 }
+
+/// Adds the URLs and hosts that begin within a word behind a sign, as in `src=//example.com/x` without quotation marks.
+fn add_behind_signs(word: &str, found: &mut Found) {
+    for token in tokens(word) {
+        for part in token.split(JOINTS).skip(1) {
+            let part = part.trim_matches(OUTER);
+            if is_likely_url(part) {
+                found.add(part);
+            }
+        }
+    }
+}
+
+/// The signs behind which a URL may begin within a word.
+const JOINTS: &[char] = &['=', ':', '&', '$', '+', '~', '^', '#', '%'];
 
 /// Cuts a text where no address goes on, and removes the punctuation of the sentence around each piece.
 pub(super) fn tokens(text: &str) -> impl Iterator<Item = &str> {
@@ -179,7 +203,8 @@ fn could_be_host(text: &str, is_marked: bool) -> bool {
     if is_ipv6(text) {
         return true;
     }
-    if let Some(inner) = text.strip_prefix('[') {
+    if text.starts_with('[') {
+        let inner = text.trim_start_matches('[');
         return could_be_host(inner.split(']').next().unwrap_or(inner), is_marked);
     }
     let (name, port) = split_port(text);

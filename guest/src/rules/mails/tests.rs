@@ -64,6 +64,11 @@ fn an_odd_piece_is_never_taken_for_the_address_it_ends_with() {
         "Ann ann@example.com .evil.tk",
         "=?utf-8?q?eve=40evil.example=3e?=@example.com",
         "=?utf-8?b?ZXZlQGV2aWwuZXhhbXBsZQ==?=@example.com",
+        "=?utf-8?b?ZXZlQGV2aWwuZXhhbXBsZQ==?=, ann@example.com",
+        "=?utf-7?q?eve+AEA-evil.example?=",
+        "<ann@example.com pany>",
+        "<ann@example.com. gg>",
+        "Ann <ann@example.com\u{a0}pany>",
         "ev\u{140}evil.example@example.com",
         "eve&#64;evil.example",
         "eve&commat;evil.example",
@@ -87,5 +92,15 @@ fn an_odd_piece_is_never_taken_for_the_address_it_ends_with() {
     ] {
         let found = likely_mails(text);
         assert!(found.iter().any(|address| address.ends_with("@evil.example")), "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn long_texts_are_read_in_one_pass() {
+    // With time that grows with the square of the length, these would take minutes.
+    for text in ["@", "a@b.gg,", "x://a@", "[", "<a@b c>", "src=//a.gg&"] {
+        let text = text.repeat(100_000 / text.len());
+        likely_mails(&text);
+        super::super::urls::likely_urls(&text);
     }
 }

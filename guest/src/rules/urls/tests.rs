@@ -189,6 +189,29 @@ fn spelled(name: &str, address: [u8; 4], form: usize) -> String {
     }
 }
 
+#[test]
+fn a_url_is_found_behind_a_sign_within_a_word() {
+    for text in [
+        "<img src=//evil.gg/s3cret>",
+        "<img src=https:evil.gg/x>",
+        "<img src=\\\\evil.gg\\x>",
+        "<img/src=//evil.gg/x>",
+        "<a href=//evil.gg/x>here</a>",
+        "<meta http-equiv=refresh content=\"0;url=//evil.gg/x\">",
+        "<img src=&#x2f;&#x2f;evil.gg&#x2f;x>",
+        "look at x=evil.gg/abc",
+        "see:evil.gg/abc now",
+        "go to href=evil.click soon",
+        "a x&evil.gg/x b",
+    ] {
+        let found = likely_urls(text);
+        assert!(found.iter().any(|url| url.contains("evil")), "{text}: {found:?}");
+    }
+    for text in ["it takes time=12 and size=3.5 of it", "set a=b, c:d and e&f", "the file=notes.txt is there"] {
+        assert!(likely_urls(text).is_empty(), "{text}: {:?}", likely_urls(text));
+    }
+}
+
 proptest! {
     #[test]
     fn a_host_is_found_in_every_spelling(
