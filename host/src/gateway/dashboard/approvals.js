@@ -74,7 +74,7 @@ async function decideWaiting(id, approve, node) {
 }
 
 /** Asks the person on this page whether a call may be made; everything but that button is a no. */
-function askPerson({ tool, server, rule, bytes, arguments: sent }, signal) {
+function askPerson({ tool, server, rule, bytes, arguments: sent, meta }, signal) {
   const title = `May ${brief(tool, 100)} of ${brief(server, 100)} be called?`;
   const yes = makeButton("Call it", "main"), no = makeButton("No");
   const dialog = make("dialog", { ariaLabel: title }, make("h2", { className: "said", text: title }),
